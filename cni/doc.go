@@ -1,0 +1,9 @@
+// Package cni is the contract between a container runtime and the thing that
+// gives a pod its network, after the Container Network Interface 1.1.
+//
+//	containers/sandbox ── cni.Network ──┬── cni/bridge (built in, netlink)
+//	                                    └── cni/exec   (third-party plug-ins)
+//
+// A mode is a child folder and one line in cni/all; cni/cnitest is the suite
+// that each must pass.
+package cni

@@ -1,0 +1,56 @@
+package volume
+
+import (
+	"context"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+)
+
+// A Plugin handles one kind of volume source.
+type Plugin interface {
+	// Name is the plug-in's name as upstream spells it, "kubernetes.io/configmap".
+	Name() string
+	// Supports reports whether v is of this plug-in's kind.
+	Supports(v *corev1.Volume) bool
+	// SetUp makes the volume's content available and returns where. It is called
+	// again for the same volume when the kubelet resyncs: same input, same result;
+	// content that comes from the API (ConfigMap, Secret, projected, downward API)
+	// is brought up to date by an atomic switch of the ..data link.
+	SetUp(ctx context.Context, r Request) (Mounted, error)
+	// TearDown undoes SetUp; dir is Request.Dir. It succeeds when nothing is there.
+	TearDown(ctx context.Context, dir string) error
+	// Live reports whether the content follows the API, so that SetUp must be
+	// called again when a source changes.
+	Live() bool
+}
+
+// A Request is one volume of one pod.
+type Request struct {
+	Pod    *corev1.Pod
+	Volume *corev1.Volume
+	Dir    string // the volume's own directory on the node; SetUp creates it
+	// FSGroup owns the volume's files if not nil; FSGroupPolicy is the pod's fsGroupChangePolicy.
+	FSGroup       *int64
+	FSGroupPolicy corev1.PodFSGroupChangePolicy
+	Sources       Sources
+}
+
+// Mounted says where a volume's content is on the node.
+type Mounted struct {
+	HostPath string
+	ReadOnly bool // the content cannot be written whatever the mount says
+}
+
+// Sources is what plug-ins read from the API. Objects are shared: do not modify
+// them. Absent objects are NotFound API errors.
+type Sources interface {
+	ConfigMap(namespace, name string) (*corev1.ConfigMap, error)
+	Secret(namespace, name string) (*corev1.Secret, error)
+	// Node is the node's own object.
+	Node() (*corev1.Node, error)
+	// Token asks for a bound service account token.
+	Token(ctx context.Context, namespace, serviceAccount string, req *authenticationv1.TokenRequest) (*authenticationv1.TokenRequest, error)
+	// PodStatus is the newest known status of the pod (addresses for the downward API).
+	PodStatus(pod *corev1.Pod) corev1.PodStatus
+}
