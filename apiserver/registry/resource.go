@@ -1,0 +1,127 @@
+package registry
+
+import (
+	"context"
+	"net/netip"
+
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// A Resource is one kind of object that the API server stores and serves.
+type Resource struct {
+	// GVR is the version in which objects are stored and, without Also, served.
+	GVR        schema.GroupVersionResource
+	Kind       string
+	Singular   string // "pod"
+	ShortNames []string
+	Categories []string
+	Namespaced bool
+
+	// New and NewList make empty objects of the stored version.
+	New     func() runtime.Object
+	NewList func() runtime.Object
+
+	// StoragePrefix is the path below /registry, by default GVR.Resource
+	// (upstream's exceptions: "services/specs", "services/endpoints", "minions", "controllers").
+	StoragePrefix string
+
+	// Strategy holds the kind's own rules for the main resource.
+	Strategy Strategy
+	// Status holds the rules for /status; nil means that there is no such subresource.
+	Status Strategy
+	// Scale gives access to the replica count; nil means no /scale.
+	Scale *Scale
+
+	// SelectableFields lists the field selectors that are understood besides
+	// metadata.name and metadata.namespace; Fields returns their values.
+	SelectableFields []string
+	Fields           func(obj runtime.Object) fields.Set
+
+	// Table prints the kind for kubectl; nil prints name and age.
+	Table *Table
+
+	// Also lists further group versions under which the same stored objects are
+	// served (events.k8s.io/v1 for Event, autoscaling/v1 for HorizontalPodAutoscaler).
+	Also []Served
+
+	// Begin hooks run inside a write, after validation and before the store.
+	Hooks Hooks
+
+	// Deletes in two steps, when Graceful is not nil: it reports whether the
+	// object must first be marked (deletionTimestamp, grace period) and who removes
+	// it later; it sets options.GracePeriodSeconds to what applies.
+	Graceful func(ctx context.Context, obj runtime.Object, options *metav1.DeleteOptions) bool
+
+	// Verbs restricts the verbs (tokenreviews and the access reviews only have create).
+	// nil means all.
+	Verbs []string
+	// Create, if not nil, answers create requests instead of the store (reviews).
+	Create func(ctx context.Context, obj runtime.Object) (runtime.Object, error)
+}
+
+// Served is one more group version of a Resource. From and To convert; the
+// objects that they are given are not modified.
+type Served struct {
+	GV      schema.GroupVersion
+	New     func() runtime.Object
+	NewList func() runtime.Object
+	From    func(stored runtime.Object) (runtime.Object, error)
+	To      func(served runtime.Object) (runtime.Object, error)
+}
+
+// Scale maps a kind to autoscaling/v1 Scale.
+type Scale struct {
+	Get func(obj runtime.Object) (*autoscalingv1.Scale, error)
+	// Set writes the wanted number of replicas into obj.
+	Set func(obj runtime.Object, replicas int32) error
+}
+
+// A Table prints objects as kubectl shows them (meta.k8s.io/v1 Table).
+type Table struct {
+	Columns []metav1.TableColumnDefinition
+	// Rows returns the cells of obj's rows, most often one.
+	Rows func(obj runtime.Object) [][]any
+}
+
+// Hooks take part in a write. Each returns a function that is called once with
+// whether the write was stored, to keep or give back what was taken
+// (cluster IPs, node ports), or an API error that refuses the write.
+type Hooks struct {
+	BeginCreate func(ctx context.Context, obj runtime.Object, dryRun bool) (finish func(stored bool), err error)
+	BeginUpdate func(ctx context.Context, obj, old runtime.Object, dryRun bool) (finish func(stored bool), err error)
+	AfterDelete func(ctx context.Context, obj runtime.Object)
+}
+
+// Env is what resources need from their server.
+type Env struct {
+	ServiceCIDRs []netip.Prefix
+	NodePortLow  int32 // first node port, 30000
+	NodePortHigh int32 // last node port, 32767
+	Objects      Reader
+}
+
+// A Reader reads current objects from the server's own caches. Objects are
+// shared: do not modify them.
+type Reader interface {
+	// Get returns the object or a NotFound API error.
+	Get(gvr schema.GroupVersionResource, namespace, name string) (runtime.Object, error)
+	// List returns all objects of a namespace ("" for all namespaces).
+	List(gvr schema.GroupVersionResource, namespace string) ([]runtime.Object, error)
+}
+
+// Prefix returns the resource's path below /registry.
+func (r *Resource) Prefix() string {
+	if r.StoragePrefix != "" {
+		return r.StoragePrefix
+	}
+	return r.GVR.Resource
+}
+
+// GVK returns the stored group, version and kind.
+func (r *Resource) GVK() schema.GroupVersionKind {
+	return r.GVR.GroupVersion().WithKind(r.Kind)
+}
