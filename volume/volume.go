@@ -2,6 +2,7 @@ package volume
 
 import (
 	"context"
+	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -40,6 +41,9 @@ type Request struct {
 type Mounted struct {
 	HostPath string
 	ReadOnly bool // the content cannot be written whatever the mount says
+	// RefreshAt is when SetUp must be called again although no source changed
+	// (a token nears its end); zero means never.
+	RefreshAt time.Time
 }
 
 // Sources is what plug-ins read from the API. Objects are shared: do not modify
