@@ -1,0 +1,115 @@
+package controllers
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/utils/clock"
+
+	"github.com/periplus/periplus/journey"
+)
+
+// Env is what the controllers share. Client and Informers are required.
+type Env struct {
+	Client    kubernetes.Interface
+	Informers informers.SharedInformerFactory
+
+	// ClientFor returns the client of one controller, under an identity of its
+	// own. Nil gives Client to all.
+	ClientFor func(controller string) kubernetes.Interface
+
+	// Metadata reads and deletes objects of any kind, for the garbage collector
+	// and namespace deletion. Nil leaves those two out.
+	Metadata metadata.Interface
+
+	// Objects streams the metadata of every object. Nil means informers on Metadata.
+	Objects ObjectSource
+
+	// Events makes event recorders; a record.EventBroadcaster is one. Nil drops events.
+	Events EventSource
+
+	Journey journey.Recorder           // nil means journey.Discard
+	Clock   clock.WithDelayedExecution // nil means the real one
+	Log     *slog.Logger               // nil means slog.Default()
+
+	// Elect calls lead while this process leads, with a context that ends when
+	// leadership is lost. Nil leads at once and for ever.
+	Elect func(ctx context.Context, lead func(context.Context) error) error
+
+	Options Options
+}
+
+// An EventSource makes event recorders. record.EventBroadcaster satisfies it.
+type EventSource interface {
+	NewRecorder(scheme *runtime.Scheme, source corev1.EventSource) record.EventRecorderLogger
+}
+
+// Options are the settings of the controllers. The zero value of a field means
+// its default, which is upstream's unless said otherwise.
+type Options struct {
+	ClusterCIDRs      []string      // pod ranges, one or one of each family: 10.42.0.0/16; none leaves node IPAM out
+	NodeCIDRMaskIPv4  int           // 24
+	NodeCIDRMaskIPv6  int           // 64
+	ServiceCIDRs      []string      // never given to nodes
+	RootCA            []byte        // PEM, published as kube-root-ca.crt in each namespace; none leaves it out
+	SigningCert       []byte        // PEM: the cluster's certificate authority
+	SigningKey        []byte        // PEM
+	NodeGracePeriod   time.Duration // without a heartbeat until a node is Unknown: 50 s
+	NodeStartupGrace  time.Duration // the same for a node that never reported: 60 s
+	TerminatedPods    int           // finished pods kept before the oldest are deleted: 12,500
+	EndpointsPerSlice int32         // 100
+}
+
+func (e *Env) withDefaults() *Env {
+	out := *e
+	if out.ClientFor == nil {
+		out.ClientFor = func(string) kubernetes.Interface { return e.Client }
+	}
+	if out.Events == nil {
+		out.Events = noEvents{}
+	}
+	if out.Journey == nil {
+		out.Journey = journey.Discard
+	}
+	if out.Clock == nil {
+		out.Clock = clock.RealClock{}
+	}
+	if out.Log == nil {
+		out.Log = slog.Default()
+	}
+	if out.Elect == nil {
+		out.Elect = func(ctx context.Context, lead func(context.Context) error) error { return lead(ctx) }
+	}
+	if out.Objects == nil && out.Metadata != nil {
+		out.Objects = NewMetadataSource(out.Metadata, out.Client.Discovery(), out.Log)
+	}
+	o := &out.Options
+	setDefault(&o.NodeCIDRMaskIPv4, 24)
+	setDefault(&o.NodeCIDRMaskIPv6, 64)
+	setDefault(&o.NodeGracePeriod, 50*time.Second)
+	setDefault(&o.NodeStartupGrace, 60*time.Second)
+	setDefault(&o.TerminatedPods, 12500)
+	setDefault(&o.EndpointsPerSlice, 100)
+	return &out
+}
+
+func setDefault[T comparable](field *T, value T) {
+	var zero T
+	if *field == zero {
+		*field = value
+	}
+}
+
+// noEvents makes recorders that drop what they get.
+type noEvents struct{}
+
+func (noEvents) NewRecorder(*runtime.Scheme, corev1.EventSource) record.EventRecorderLogger {
+	return &record.FakeRecorder{} // without a channel it drops
+}

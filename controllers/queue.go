@@ -1,0 +1,105 @@
+package controllers
+
+import (
+	"sync"
+	"time"
+
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
+)
+
+const (
+	firstRetry = 5 * time.Millisecond
+	lastRetry  = time.Minute
+)
+
+// Queue is a work queue of keys: a key waits in it at most once, and is never
+// with two workers at a time. It is client-go's queue with delays of its own: one
+// timer for each waiting key and none otherwise, where client-go's delaying queue
+// wakes up every ten seconds.
+type Queue struct {
+	queue workqueue.TypedInterface[Key]
+	clock clock.WithDelayedExecution
+
+	mu       sync.Mutex // guards what follows
+	failures map[Key]int
+	delayed  map[Key]*delay
+	ended    bool
+}
+
+type delay struct {
+	at    time.Time
+	timer clock.Timer
+}
+
+func newQueue(c clock.WithDelayedExecution) *Queue {
+	return &Queue{
+		queue:    workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[Key]{}),
+		clock:    c,
+		failures: map[Key]int{},
+		delayed:  map[Key]*delay{},
+	}
+}
+
+// Add has key reconciled as soon as a worker is free.
+func (q *Queue) Add(key Key) { q.queue.Add(key) }
+
+// AddAfter has key reconciled after d, or earlier when it was already due earlier.
+func (q *Queue) AddAfter(key Key, d time.Duration) {
+	if d <= 0 {
+		q.Add(key)
+		return
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.ended {
+		return
+	}
+	at := q.clock.Now().Add(d)
+	if old := q.delayed[key]; old != nil {
+		if !at.Before(old.at) {
+			return
+		}
+		old.timer.Stop()
+	}
+	entry := &delay{at: at}
+	q.delayed[key] = entry
+	entry.timer = q.clock.AfterFunc(d, func() {
+		q.mu.Lock()
+		if q.delayed[key] == entry {
+			delete(q.delayed, key)
+		}
+		q.mu.Unlock()
+		q.queue.Add(key)
+	})
+}
+
+// retry has key reconciled again after a back-off that doubles with every failure.
+func (q *Queue) retry(key Key) {
+	q.mu.Lock()
+	n := q.failures[key]
+	q.failures[key] = n + 1
+	q.mu.Unlock()
+	d := lastRetry
+	if n < 14 { // 5 ms << 14 is more than the longest wait
+		d = min(firstRetry<<n, lastRetry)
+	}
+	q.AddAfter(key, d)
+}
+
+func (q *Queue) forget(key Key) {
+	q.mu.Lock()
+	delete(q.failures, key)
+	q.mu.Unlock()
+}
+
+func (q *Queue) shutDown() {
+	q.mu.Lock()
+	q.ended = true
+	for key, d := range q.delayed {
+		d.timer.Stop()
+		delete(q.delayed, key)
+	}
+	q.mu.Unlock()
+	q.queue.ShutDown()
+}
