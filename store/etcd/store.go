@@ -1,0 +1,189 @@
+package etcd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/periplus/periplus/store"
+)
+
+// Store is a store.Store over an etcd client.
+type Store struct {
+	client   *clientv3.Client
+	revision func() int64 // current revision of a single embedded member; nil otherwise
+	close    func() error
+}
+
+var _ store.Store = (*Store)(nil)
+
+// Dial returns a store on an external etcd cluster.
+func Dial(config clientv3.Config) (*Store, error) {
+	c, err := clientv3.New(config)
+	if err != nil {
+		return nil, fmt.Errorf("connect to etcd at %v: %w", config.Endpoints, err)
+	}
+	return &Store{client: c, close: c.Close}, nil
+}
+
+// Get returns the entry of key.
+func (s *Store) Get(ctx context.Context, key string) (store.Entry, error) {
+	r, err := s.client.Get(ctx, key)
+	if err != nil {
+		return store.Entry{}, fmt.Errorf("get %s: %w", key, err)
+	}
+	if len(r.Kvs) == 0 {
+		return store.Entry{}, store.ErrNotFound
+	}
+	return entry(r.Kvs[0]), nil
+}
+
+// List returns the entries below prefix, in key order.
+func (s *Store) List(ctx context.Context, prefix string, o store.ListOptions) (store.ListResult, error) {
+	start := prefix
+	if o.Start > start {
+		start = o.Start
+	}
+	opts := []clientv3.OpOption{clientv3.WithRange(clientv3.GetPrefixRangeEnd(prefix)), clientv3.WithLimit(o.Limit)}
+	if prefix == "" {
+		opts[0] = clientv3.WithFromKey()
+		if start == "" {
+			start = "\x00"
+		}
+	}
+	if o.Revision > 0 {
+		opts = append(opts, clientv3.WithRev(o.Revision))
+	}
+	r, err := s.client.Get(ctx, start, opts...)
+	if err != nil {
+		return store.ListResult{}, fmt.Errorf("list %s: %w", prefix, translate(err))
+	}
+	out := store.ListResult{Revision: r.Header.Revision, Entries: make([]store.Entry, len(r.Kvs)), Remaining: r.Count - int64(len(r.Kvs))}
+	if o.Revision > 0 {
+		out.Revision = o.Revision
+	}
+	for i, kv := range r.Kvs {
+		out.Entries[i] = entry(kv)
+	}
+	return out, nil
+}
+
+// Create stores a new key.
+func (s *Store) Create(ctx context.Context, key string, value []byte) (int64, error) {
+	rev, current, err := s.swap(ctx, key, 0, clientv3.OpPut(key, string(value)))
+	if err == nil && current != nil {
+		return 0, store.ErrExists
+	}
+	return rev, err
+}
+
+// Update replaces a value if the key is still at revision mod.
+func (s *Store) Update(ctx context.Context, key string, value []byte, mod int64) (int64, error) {
+	rev, current, err := s.swap(ctx, key, mod, clientv3.OpPut(key, string(value)))
+	if err == nil && current != nil {
+		return 0, &store.ConflictError{Current: *current}
+	}
+	return rev, err
+}
+
+// Delete removes a key if it is still at revision mod.
+func (s *Store) Delete(ctx context.Context, key string, mod int64) (int64, error) {
+	rev, current, err := s.swap(ctx, key, mod, clientv3.OpDelete(key))
+	if err == nil && current != nil {
+		return 0, &store.ConflictError{Current: *current}
+	}
+	return rev, err
+}
+
+// swap does op if key's last change was at revision mod (0: the key is absent);
+// otherwise it returns the entry as it is now.
+func (s *Store) swap(ctx context.Context, key string, mod int64, op clientv3.Op) (int64, *store.Entry, error) {
+	r, err := s.client.Txn(ctx).
+		If(clientv3.Compare(clientv3.ModRevision(key), "=", mod)).
+		Then(op).
+		Else(clientv3.OpGet(key)).
+		Commit()
+	if err != nil {
+		return 0, nil, fmt.Errorf("write %s: %w", key, err)
+	}
+	if r.Succeeded {
+		return r.Header.Revision, nil, nil
+	}
+	current := store.Entry{Key: key}
+	if kvs := r.Responses[0].GetResponseRange().Kvs; len(kvs) > 0 {
+		current = entry(kvs[0])
+	}
+	return 0, &current, nil
+}
+
+// Watch delivers the changes below prefix after revision after.
+func (s *Store) Watch(ctx context.Context, prefix string, after int64, handle func([]store.Event, int64)) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	key, scope := prefix, clientv3.WithPrefix()
+	if prefix == "" {
+		key, scope = "\x00", clientv3.WithFromKey()
+	}
+	responses := s.client.Watch(clientv3.WithRequireLeader(ctx), key, scope, clientv3.WithRev(after+1), clientv3.WithProgressNotify())
+	var events []store.Event
+	for r := range responses {
+		if err := r.Err(); err != nil {
+			return fmt.Errorf("watch %s: %w", prefix, translate(err))
+		}
+		events = events[:0]
+		for i, e := range r.Events {
+			ev := store.Event{Entry: entry(e.Kv)}
+			if e.Type == mvccpb.Event_DELETE {
+				ev.Deleted, ev.Value = true, nil
+			}
+			events = append(events, ev)
+			if i+1 == len(r.Events) || r.Events[i+1].Kv.ModRevision != ev.Mod {
+				handle(events, ev.Mod)
+				events = events[:0]
+			}
+		}
+		if !r.Created {
+			handle(nil, r.Header.Revision)
+		}
+	}
+	if ctx.Err() != nil {
+		return nil
+	}
+	return fmt.Errorf("watch %s: the connection to etcd ended", prefix)
+}
+
+// Revision returns the current revision.
+func (s *Store) Revision(ctx context.Context) (int64, error) {
+	if s.revision != nil {
+		return s.revision(), nil
+	}
+	r, err := s.client.Get(ctx, "/registry/health", clientv3.WithCountOnly())
+	if err != nil {
+		return 0, fmt.Errorf("read the current revision: %w", err)
+	}
+	return r.Header.Revision, nil
+}
+
+// Compact forgets history before revision.
+func (s *Store) Compact(ctx context.Context, revision int64) error {
+	_, err := s.client.Compact(ctx, revision)
+	return translate(err)
+}
+
+// Close ends the client and, embedded, the server.
+func (s *Store) Close() error { return s.close() }
+
+func entry(kv *mvccpb.KeyValue) store.Entry {
+	return store.Entry{Key: string(kv.Key), Value: kv.Value, Create: kv.CreateRevision, Mod: kv.ModRevision}
+}
+
+func translate(err error) error {
+	if errors.Is(err, rpctypes.ErrCompacted) {
+		return store.ErrCompacted
+	}
+	return err
+}
