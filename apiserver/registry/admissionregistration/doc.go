@@ -1,0 +1,3 @@
+// Package admissionregistration holds the resources of group admissionregistration.k8s.io, one file a kind.
+// To add a kind, write its file and name it in Resources.
+package admissionregistration

@@ -1,0 +1,24 @@
+package admissionregistration
+
+import (
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+
+	"github.com/periplus/periplus/apiserver/registry"
+	"github.com/periplus/periplus/apiserver/registry/kind"
+)
+
+func mutatingAdmissionPolicies() *registry.Resource {
+	s := kind.Counted(func(obj *admissionv1.MutatingAdmissionPolicy) *admissionv1.MutatingAdmissionPolicySpec {
+		return &obj.Spec
+	})
+	s.Fixed.NoUnconditionalUpdate = true
+	return &registry.Resource{
+		GVR:        version.WithResource("mutatingadmissionpolicies"),
+		Kind:       "MutatingAdmissionPolicy",
+		Singular:   "mutatingadmissionpolicy",
+		Categories: []string{"api-extensions"},
+		New:        kind.Make[admissionv1.MutatingAdmissionPolicy],
+		NewList:    kind.Make[admissionv1.MutatingAdmissionPolicyList],
+		Strategy:   s,
+	}
+}

@@ -1,0 +1,24 @@
+package admissionregistration
+
+import (
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+
+	"github.com/periplus/periplus/apiserver/registry"
+	"github.com/periplus/periplus/apiserver/registry/kind"
+)
+
+func mutatingAdmissionPolicyBindings() *registry.Resource {
+	s := kind.Counted(func(obj *admissionv1.MutatingAdmissionPolicyBinding) *admissionv1.MutatingAdmissionPolicyBindingSpec {
+		return &obj.Spec
+	})
+	s.Fixed.NoUnconditionalUpdate = true
+	return &registry.Resource{
+		GVR:        version.WithResource("mutatingadmissionpolicybindings"),
+		Kind:       "MutatingAdmissionPolicyBinding",
+		Singular:   "mutatingadmissionpolicybinding",
+		Categories: []string{"api-extensions"},
+		New:        kind.Make[admissionv1.MutatingAdmissionPolicyBinding],
+		NewList:    kind.Make[admissionv1.MutatingAdmissionPolicyBindingList],
+		Strategy:   s,
+	}
+}

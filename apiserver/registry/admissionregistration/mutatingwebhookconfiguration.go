@@ -1,0 +1,24 @@
+package admissionregistration
+
+import (
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+
+	"github.com/periplus/periplus/apiserver/registry"
+	"github.com/periplus/periplus/apiserver/registry/kind"
+)
+
+func mutatingWebhookConfigurations() *registry.Resource {
+	s := kind.Counted(func(obj *admissionv1.MutatingWebhookConfiguration) *[]admissionv1.MutatingWebhook {
+		return &obj.Webhooks
+	})
+	s.Fixed.NoUnconditionalUpdate = true
+	return &registry.Resource{
+		GVR:        version.WithResource("mutatingwebhookconfigurations"),
+		Kind:       "MutatingWebhookConfiguration",
+		Singular:   "mutatingwebhookconfiguration",
+		Categories: []string{"api-extensions"},
+		New:        kind.Make[admissionv1.MutatingWebhookConfiguration],
+		NewList:    kind.Make[admissionv1.MutatingWebhookConfigurationList],
+		Strategy:   s,
+	}
+}

@@ -1,0 +1,27 @@
+package admissionregistration
+
+import (
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+
+	"github.com/periplus/periplus/apiserver/registry"
+	"github.com/periplus/periplus/apiserver/registry/kind"
+)
+
+var validatingAdmissionPolicyHalves = kind.Split(func(obj *admissionv1.ValidatingAdmissionPolicy) (*admissionv1.ValidatingAdmissionPolicySpec, *admissionv1.ValidatingAdmissionPolicyStatus) {
+	return &obj.Spec, &obj.Status
+})
+
+func validatingAdmissionPolicies() *registry.Resource {
+	s := validatingAdmissionPolicyHalves.Main()
+	s.Fixed.NoUnconditionalUpdate = true
+	return &registry.Resource{
+		GVR:        version.WithResource("validatingadmissionpolicies"),
+		Kind:       "ValidatingAdmissionPolicy",
+		Singular:   "validatingadmissionpolicy",
+		Categories: []string{"api-extensions"},
+		New:        kind.Make[admissionv1.ValidatingAdmissionPolicy],
+		NewList:    kind.Make[admissionv1.ValidatingAdmissionPolicyList],
+		Strategy:   s,
+		Status:     validatingAdmissionPolicyHalves.StatusKeepingMeta(),
+	}
+}

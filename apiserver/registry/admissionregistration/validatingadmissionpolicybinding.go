@@ -1,0 +1,24 @@
+package admissionregistration
+
+import (
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+
+	"github.com/periplus/periplus/apiserver/registry"
+	"github.com/periplus/periplus/apiserver/registry/kind"
+)
+
+func validatingAdmissionPolicyBindings() *registry.Resource {
+	s := kind.Counted(func(obj *admissionv1.ValidatingAdmissionPolicyBinding) *admissionv1.ValidatingAdmissionPolicyBindingSpec {
+		return &obj.Spec
+	})
+	s.Fixed.NoUnconditionalUpdate = true
+	return &registry.Resource{
+		GVR:        version.WithResource("validatingadmissionpolicybindings"),
+		Kind:       "ValidatingAdmissionPolicyBinding",
+		Singular:   "validatingadmissionpolicybinding",
+		Categories: []string{"api-extensions"},
+		New:        kind.Make[admissionv1.ValidatingAdmissionPolicyBinding],
+		NewList:    kind.Make[admissionv1.ValidatingAdmissionPolicyBindingList],
+		Strategy:   s,
+	}
+}

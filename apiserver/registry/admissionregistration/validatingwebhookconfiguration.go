@@ -1,0 +1,24 @@
+package admissionregistration
+
+import (
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+
+	"github.com/periplus/periplus/apiserver/registry"
+	"github.com/periplus/periplus/apiserver/registry/kind"
+)
+
+func validatingWebhookConfigurations() *registry.Resource {
+	s := kind.Counted(func(obj *admissionv1.ValidatingWebhookConfiguration) *[]admissionv1.ValidatingWebhook {
+		return &obj.Webhooks
+	})
+	s.Fixed.NoUnconditionalUpdate = true
+	return &registry.Resource{
+		GVR:        version.WithResource("validatingwebhookconfigurations"),
+		Kind:       "ValidatingWebhookConfiguration",
+		Singular:   "validatingwebhookconfiguration",
+		Categories: []string{"api-extensions"},
+		New:        kind.Make[admissionv1.ValidatingWebhookConfiguration],
+		NewList:    kind.Make[admissionv1.ValidatingWebhookConfigurationList],
+		Strategy:   s,
+	}
+}

@@ -1,0 +1,29 @@
+package autoscaling
+
+import (
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+
+	"github.com/periplus/periplus/apiserver/registry"
+	"github.com/periplus/periplus/apiserver/registry/kind"
+)
+
+var horizontalPodAutoscalerHalves = kind.Split(func(obj *autoscalingv2.HorizontalPodAutoscaler) (*autoscalingv2.HorizontalPodAutoscalerSpec, *autoscalingv2.HorizontalPodAutoscalerStatus) {
+	return &obj.Spec, &obj.Status
+})
+
+func horizontalPodAutoscalers() *registry.Resource {
+	s := horizontalPodAutoscalerHalves.Main()
+	return &registry.Resource{
+		GVR:        version.WithResource("horizontalpodautoscalers"),
+		Kind:       "HorizontalPodAutoscaler",
+		Singular:   "horizontalpodautoscaler",
+		ShortNames: []string{"hpa"},
+		Categories: []string{"all"},
+		Namespaced: true,
+		New:        kind.Make[autoscalingv2.HorizontalPodAutoscaler],
+		NewList:    kind.Make[autoscalingv2.HorizontalPodAutoscalerList],
+		Strategy:   s,
+		Status:     horizontalPodAutoscalerHalves.Status(),
+		Also:       []registry.Served{servedV1()},
+	}
+}

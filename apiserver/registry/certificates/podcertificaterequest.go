@@ -1,0 +1,27 @@
+package certificates
+
+import (
+	certificatesv1 "k8s.io/api/certificates/v1"
+
+	"github.com/periplus/periplus/apiserver/registry"
+	"github.com/periplus/periplus/apiserver/registry/kind"
+)
+
+var podCertificateRequestHalves = kind.Split(func(obj *certificatesv1.PodCertificateRequest) (*certificatesv1.PodCertificateRequestSpec, *certificatesv1.PodCertificateRequestStatus) {
+	return &obj.Spec, &obj.Status
+})
+
+func podCertificateRequests() *registry.Resource {
+	s := podCertificateRequestHalves.MainWithoutGeneration()
+	s.Fixed.NoUnconditionalUpdate = true
+	return &registry.Resource{
+		GVR:        version.WithResource("podcertificaterequests"),
+		Kind:       "PodCertificateRequest",
+		Singular:   "podcertificaterequest",
+		Namespaced: true,
+		New:        kind.Make[certificatesv1.PodCertificateRequest],
+		NewList:    kind.Make[certificatesv1.PodCertificateRequestList],
+		Strategy:   s,
+		Status:     podCertificateRequestHalves.StatusKeepingMeta(),
+	}
+}

@@ -1,0 +1,3 @@
+// Package networking holds the resources of group networking.k8s.io, one file a kind.
+// To add a kind, write its file and name it in Resources.
+package networking

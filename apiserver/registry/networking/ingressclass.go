@@ -1,0 +1,20 @@
+package networking
+
+import (
+	networkingv1 "k8s.io/api/networking/v1"
+
+	"github.com/periplus/periplus/apiserver/registry"
+	"github.com/periplus/periplus/apiserver/registry/kind"
+)
+
+func ingressClasses() *registry.Resource {
+	s := kind.Counted(func(obj *networkingv1.IngressClass) *networkingv1.IngressClassSpec { return &obj.Spec })
+	return &registry.Resource{
+		GVR:      version.WithResource("ingressclasses"),
+		Kind:     "IngressClass",
+		Singular: "ingressclass",
+		New:      kind.Make[networkingv1.IngressClass],
+		NewList:  kind.Make[networkingv1.IngressClassList],
+		Strategy: s,
+	}
+}

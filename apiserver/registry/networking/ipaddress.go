@@ -1,0 +1,21 @@
+package networking
+
+import (
+	networkingv1 "k8s.io/api/networking/v1"
+
+	"github.com/periplus/periplus/apiserver/registry"
+	"github.com/periplus/periplus/apiserver/registry/kind"
+)
+
+func ipAddresses() *registry.Resource {
+	s := registry.Funcs[*networkingv1.IPAddress]{}
+	return &registry.Resource{
+		GVR:        version.WithResource("ipaddresses"),
+		Kind:       "IPAddress",
+		Singular:   "ipaddress",
+		ShortNames: []string{"ip"},
+		New:        kind.Make[networkingv1.IPAddress],
+		NewList:    kind.Make[networkingv1.IPAddressList],
+		Strategy:   s,
+	}
+}

@@ -1,0 +1,3 @@
+// Package rbac holds the resources of group rbac.authorization.k8s.io, one file a kind.
+// To add a kind, write its file and name it in Resources.
+package rbac

@@ -1,0 +1,25 @@
+package resource
+
+import (
+	resourcev1 "k8s.io/api/resource/v1"
+
+	"github.com/periplus/periplus/apiserver/registry"
+	"github.com/periplus/periplus/apiserver/registry/kind"
+)
+
+var deviceTaintRuleHalves = kind.Split(func(obj *resourcev1.DeviceTaintRule) (*resourcev1.DeviceTaintRuleSpec, *resourcev1.DeviceTaintRuleStatus) {
+	return &obj.Spec, &obj.Status
+})
+
+func deviceTaintRules() *registry.Resource {
+	s := deviceTaintRuleHalves.Main()
+	return &registry.Resource{
+		GVR:      version.WithResource("devicetaintrules"),
+		Kind:     "DeviceTaintRule",
+		Singular: "devicetaintrule",
+		New:      kind.Make[resourcev1.DeviceTaintRule],
+		NewList:  kind.Make[resourcev1.DeviceTaintRuleList],
+		Strategy: s,
+		Status:   deviceTaintRuleHalves.StatusKeepingMeta(),
+	}
+}

@@ -1,0 +1,3 @@
+// Package scheduling holds the resources of group scheduling.k8s.io, one file a kind.
+// To add a kind, write its file and name it in Resources.
+package scheduling

@@ -1,0 +1,26 @@
+package storage
+
+import (
+	storagev1 "k8s.io/api/storage/v1"
+
+	"github.com/periplus/periplus/apiserver/registry"
+	"github.com/periplus/periplus/apiserver/registry/kind"
+)
+
+var csiNodeHalves = kind.Split(func(obj *storagev1.CSINode) (*storagev1.CSINodeSpec, *storagev1.CSINodeStatus) {
+	return &obj.Spec, &obj.Status
+})
+
+func csiNodes() *registry.Resource {
+	s := csiNodeHalves.MainWithoutGeneration()
+	s.Fixed.NoUnconditionalUpdate = true
+	return &registry.Resource{
+		GVR:      version.WithResource("csinodes"),
+		Kind:     "CSINode",
+		Singular: "csinode",
+		New:      kind.Make[storagev1.CSINode],
+		NewList:  kind.Make[storagev1.CSINodeList],
+		Strategy: s,
+		Status:   csiNodeHalves.StatusKeepingMeta(),
+	}
+}

@@ -1,0 +1,3 @@
+// Package storagemigration holds the resources of group storagemigration.k8s.io, one file a kind.
+// To add a kind, write its file and name it in Resources.
+package storagemigration
