@@ -1,0 +1,258 @@
+package cacher
+
+import (
+	"bytes"
+	"log/slog"
+	"sort"
+	"sync"
+
+	"github.com/google/btree"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/periplus/periplus/base"
+	"github.com/periplus/periplus/store"
+)
+
+// ringMax is how many changes a resource's ring holds at most, ringMin at least.
+const (
+	ringMin = 64
+	ringMax = 16384
+)
+
+// An Event is one change of one object.
+type Event struct {
+	Object  *Object // the new state; for a deletion the last state under the deletion's revision
+	Prev    *Object // the state before, nil for a creation
+	Deleted bool
+}
+
+// A Cache holds the objects of one resource.
+type Cache struct {
+	prefix string // with a trailing slash
+	codec  Codec
+	log    *slog.Logger
+
+	mu      sync.RWMutex
+	tree    *btree.BTreeG[*Object]
+	ring    []Event       // the changes numbered [tail-len(ring), tail)
+	head    int           // index in ring of the oldest once it is full
+	tail    int64         // number of the next change
+	low     int64         // changes after this revision are in the ring
+	rev     int64         // all changes up to this revision are applied
+	gen     int           // raised by a reload: watches of an older generation end
+	changed chan struct{} // closed and replaced when something above changed
+
+	pendingMu sync.Mutex
+	pending   map[string][]*Pending // announced writes by key
+}
+
+func byKey(a, b *Object) bool { return a.Key < b.Key }
+
+func newCache(prefix string, codec Codec, log *slog.Logger) *Cache {
+	return &Cache{
+		prefix: prefix, codec: codec, log: log,
+		tree: btree.NewG(32, byKey), changed: make(chan struct{}),
+		pending: map[string][]*Pending{},
+	}
+}
+
+// Get returns the object stored under key, or nil.
+func (c *Cache) Get(key string) *Object {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	o, _ := c.tree.Get(&Object{Key: key})
+	return o
+}
+
+// A Snapshot is the cache at one revision. It stays as it is.
+type Snapshot struct {
+	tree *btree.BTreeG[*Object]
+	Rev  int64
+}
+
+// Snapshot returns the objects as they are now.
+func (c *Cache) Snapshot() Snapshot {
+	// Clone marks the shared nodes as copy-on-write, so it needs the write lock.
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return Snapshot{c.tree.Clone(), c.rev}
+}
+
+// Len returns the number of objects.
+func (s Snapshot) Len() int { return s.tree.Len() }
+
+// Each calls visit for the objects whose keys begin with prefix, from key start
+// on, in key order, until it returns false.
+func (s Snapshot) Each(prefix, start string, visit func(*Object) bool) {
+	if start < prefix {
+		start = prefix
+	}
+	s.tree.AscendGreaterOrEqual(&Object{Key: start}, func(o *Object) bool {
+		if len(o.Key) < len(prefix) || o.Key[:len(prefix)] != prefix {
+			return false
+		}
+		return visit(o)
+	})
+}
+
+// A Pending is a write that was announced and not yet seen.
+type Pending struct {
+	value []byte
+	obj   runtime.Object
+	done  chan *Object
+}
+
+// Expect announces that value, which obj encodes to, is about to be stored under
+// key. The caller no longer modifies obj. It calls Forget when the write failed.
+func (c *Cache) Expect(key string, value []byte, obj runtime.Object) *Pending {
+	p := &Pending{value, obj, make(chan *Object, 1)}
+	c.pendingMu.Lock()
+	c.pending[key] = append(c.pending[key], p)
+	c.pendingMu.Unlock()
+	return p
+}
+
+// Done delivers the cached object when the write has been seen.
+func (p *Pending) Done() <-chan *Object { return p.done }
+
+// Forget withdraws an announcement.
+func (c *Cache) Forget(key string, p *Pending) { c.take(key, func(q *Pending) bool { return q == p }) }
+
+func (c *Cache) take(key string, match func(*Pending) bool) *Pending {
+	c.pendingMu.Lock()
+	defer c.pendingMu.Unlock()
+	list := c.pending[key]
+	for i, p := range list {
+		if match(p) {
+			if len(list) == 1 {
+				delete(c.pending, key)
+			} else {
+				c.pending[key] = append(list[:i:i], list[i+1:]...)
+			}
+			return p
+		}
+	}
+	return nil
+}
+
+// decode returns the entry's object, by preference the writer's own.
+func (c *Cache) decode(e store.Entry) (*Object, *Pending) {
+	p := c.take(e.Key, func(p *Pending) bool { return bytes.Equal(p.value, e.Value) })
+	obj := runtime.Object(nil)
+	if p != nil {
+		obj = p.obj
+	} else {
+		var err error
+		if obj, err = c.codec.Decode(e.Value); err != nil {
+			c.log.Error("stored object cannot be decoded", base.KeyKey, e.Key, base.KeyRevision, e.Mod, base.KeyError, err)
+			return nil, nil
+		}
+	}
+	o, err := newObject(e, obj)
+	if err != nil {
+		c.log.Error("stored object cannot be used", base.KeyKey, e.Key, base.KeyError, err)
+		return nil, nil
+	}
+	return o, p
+}
+
+// apply brings in the changes of one revision.
+func (c *Cache) apply(events []store.Event, rev int64) {
+	type news struct {
+		o *Object
+		p *Pending
+	}
+	decoded := make([]news, len(events))
+	for i, e := range events {
+		if !e.Deleted {
+			o, p := c.decode(e.Entry)
+			decoded[i] = news{o, p}
+		}
+	}
+	c.mu.Lock()
+	for i, e := range events {
+		if e.Deleted {
+			if prev, ok := c.tree.Delete(&Object{Key: e.Key}); ok {
+				c.pushLocked(Event{Object: prev.gone(e.Mod), Prev: prev, Deleted: true})
+			}
+		} else if o := decoded[i].o; o != nil {
+			prev, _ := c.tree.ReplaceOrInsert(o)
+			c.pushLocked(Event{Object: o, Prev: prev})
+		}
+	}
+	c.rev = rev
+	close(c.changed)
+	c.changed = make(chan struct{})
+	c.mu.Unlock()
+	for _, n := range decoded {
+		if n.p != nil {
+			n.p.done <- n.o
+		}
+	}
+}
+
+// advance notes that nothing else changed up to rev.
+func (c *Cache) advance(rev int64) {
+	c.mu.Lock()
+	c.rev = max(c.rev, rev)
+	c.mu.Unlock()
+}
+
+// pushLocked appends to the ring, which grows with use up to ringMax.
+func (c *Cache) pushLocked(e Event) {
+	if len(c.ring) < cap(c.ring) || cap(c.ring) < ringMax {
+		if len(c.ring) == cap(c.ring) {
+			c.growLocked()
+		}
+		c.ring = append(c.ring, e)
+	} else {
+		c.low = c.ring[c.head].Object.Rev
+		c.ring[c.head] = e
+		c.head = (c.head + 1) % len(c.ring)
+	}
+	c.tail++
+}
+
+func (c *Cache) growLocked() {
+	n := max(ringMin, 2*cap(c.ring))
+	c.ring = append(make([]Event, 0, min(n, ringMax)), c.ring...)
+}
+
+// atLocked returns change number n, which must be in the ring.
+func (c *Cache) atLocked(n int64) *Event {
+	i := int(n-(c.tail-int64(len(c.ring)))) + c.head
+	if i >= len(c.ring) {
+		i -= len(c.ring)
+	}
+	return &c.ring[i]
+}
+
+// positionLocked returns the number of the first change after rev.
+func (c *Cache) positionLocked(rev int64) (int64, error) {
+	if rev < c.low {
+		return 0, ErrTooOld
+	}
+	first := c.tail - int64(len(c.ring))
+	i := sort.Search(len(c.ring), func(i int) bool { return c.atLocked(first+int64(i)).Object.Rev > rev })
+	return first + int64(i), nil
+}
+
+// reload replaces everything by entries read at rev; watches end.
+func (c *Cache) reload(entries []store.Entry, rev int64) {
+	tree := btree.NewG(32, byKey)
+	for _, e := range entries {
+		if o, p := c.decode(e); o != nil {
+			tree.ReplaceOrInsert(o)
+			if p != nil {
+				p.done <- o
+			}
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.tree, c.ring, c.head = tree, nil, 0
+	c.low, c.rev = rev, rev
+	c.gen++
+	close(c.changed)
+	c.changed = make(chan struct{})
+}

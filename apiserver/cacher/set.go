@@ -1,0 +1,232 @@
+package cacher
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/periplus/periplus/base"
+	"github.com/periplus/periplus/store"
+)
+
+// Root is the path in the store below which all resources are kept.
+const Root = "/registry/"
+
+// A Set is the caches of all resources, fed by one watch of the store, so that
+// one revision holds for all of them.
+type Set struct {
+	store store.Store
+	log   *slog.Logger
+
+	mu      sync.Mutex
+	caches  map[string]*Cache // by prefix below Root, without slashes at the ends
+	loaded  bool
+	rev     int64 // every cache has all changes up to it
+	changed chan struct{}
+	buffer  map[*Cache][]store.Event // changes kept back for caches that are loading
+}
+
+// NewSet returns a set without caches over s.
+func NewSet(s store.Store, log *slog.Logger) *Set {
+	return &Set{store: s, log: log, caches: map[string]*Cache{}, changed: make(chan struct{}), buffer: map[*Cache][]store.Event{}}
+}
+
+// Add makes the cache of a resource. Before Run it is filled by Run; afterwards
+// it is filled before Add returns.
+func (s *Set) Add(ctx context.Context, prefix string, codec Codec) (*Cache, error) {
+	c := newCache(Root+prefix+"/", codec, s.log)
+	s.mu.Lock()
+	if _, taken := s.caches[prefix]; taken {
+		s.mu.Unlock()
+		return nil, fmt.Errorf("resource path %q is already cached", prefix)
+	}
+	s.caches[prefix] = c
+	if !s.loaded {
+		s.mu.Unlock()
+		return c, nil
+	}
+	s.buffer[c] = []store.Event{}
+	s.mu.Unlock()
+
+	list, err := s.store.List(ctx, c.prefix, store.ListOptions{})
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	late := s.buffer[c]
+	delete(s.buffer, c)
+	if err != nil {
+		delete(s.caches, prefix)
+		return nil, fmt.Errorf("load %s: %w", prefix, err)
+	}
+	c.reload(list.Entries, list.Revision)
+	for _, e := range late {
+		if e.Mod > list.Revision {
+			c.apply([]store.Event{e}, e.Mod)
+		}
+	}
+	c.advance(s.rev)
+	return c, nil
+}
+
+// Remove forgets a resource; its watches end.
+func (s *Set) Remove(prefix string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if c := s.caches[prefix]; c != nil {
+		delete(s.caches, prefix)
+		c.reload(nil, s.rev)
+	}
+}
+
+// Load fills all caches. Run calls it; call it before to know when it is done.
+func (s *Set) Load(ctx context.Context) error {
+	list, err := s.store.List(ctx, Root, store.ListOptions{})
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	byCache := map[*Cache][]store.Entry{}
+	for _, e := range list.Entries {
+		if c := s.findLocked(e.Key); c != nil {
+			byCache[c] = append(byCache[c], e)
+		}
+	}
+	for _, c := range s.caches {
+		c.reload(byCache[c], list.Revision)
+	}
+	s.loaded = true
+	s.advanceLocked(list.Revision)
+	return nil
+}
+
+// Run follows the store until ctx ends. When the store's history is lost or the
+// connection breaks it loads again; watches then end and clients list anew.
+func (s *Set) Run(ctx context.Context) error {
+	retry := time.Duration(0)
+	for ctx.Err() == nil {
+		s.mu.Lock()
+		loaded, from := s.loaded, s.rev
+		s.mu.Unlock()
+		var err error
+		if !loaded {
+			err = s.Load(ctx)
+		}
+		if err == nil {
+			err = s.store.Watch(ctx, "", max(from, s.Rev()), func(events []store.Event, rev int64) {
+				retry = 0
+				s.apply(events, rev)
+			})
+		}
+		if ctx.Err() != nil {
+			return nil
+		}
+		s.log.Warn("watch of the store broke", base.KeyError, err, base.KeyRevision, from)
+		if errors.Is(err, store.ErrCompacted) {
+			s.mu.Lock()
+			s.loaded = false
+			s.mu.Unlock()
+		}
+		retry = min(max(2*retry, 50*time.Millisecond), 5*time.Second)
+		select {
+		case <-ctx.Done():
+		case <-time.After(retry):
+		}
+	}
+	return nil
+}
+
+func (s *Set) apply(events []store.Event, rev int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for len(events) > 0 {
+		c := s.findLocked(events[0].Key)
+		n := 1
+		for n < len(events) && s.findLocked(events[n].Key) == c {
+			n++
+		}
+		if c != nil {
+			if kept, loading := s.buffer[c]; loading {
+				s.buffer[c] = append(kept, events[:n]...)
+			} else {
+				c.apply(events[:n], rev)
+			}
+		}
+		events = events[n:]
+	}
+	s.advanceLocked(rev)
+}
+
+func (s *Set) advanceLocked(rev int64) {
+	if rev <= s.rev {
+		return
+	}
+	s.rev = rev
+	close(s.changed)
+	s.changed = make(chan struct{})
+}
+
+// findLocked returns the cache that key belongs to: its path has one to three
+// segments ("pods", "services/specs", "example.com/widgets").
+func (s *Set) findLocked(key string) *Cache {
+	path, ok := strings.CutPrefix(key, Root)
+	if !ok {
+		return nil
+	}
+	end := 0
+	for range 3 {
+		i := strings.IndexByte(path[end:], '/')
+		if i < 0 {
+			return nil
+		}
+		end += i
+		if c := s.caches[path[:end]]; c != nil {
+			return c
+		}
+		end++
+	}
+	return nil
+}
+
+// Rev is the revision up to which every cache has all changes.
+func (s *Set) Rev() int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.rev
+}
+
+// Wait blocks until every cache has all changes up to rev.
+func (s *Set) Wait(ctx context.Context, rev int64) error {
+	for {
+		s.mu.Lock()
+		now, changed := s.rev, s.changed
+		s.mu.Unlock()
+		if now >= rev {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-changed:
+		}
+	}
+}
+
+// Sync blocks until the caches are as new as the store is at the time of the call.
+func (s *Set) Sync(ctx context.Context) error {
+	rev, err := s.store.Revision(ctx)
+	if err != nil {
+		return err
+	}
+	return s.Wait(ctx, rev)
+}
+
+// Advanced returns the present revision and a channel closed when it grows.
+func (s *Set) Advanced() (int64, <-chan struct{}) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.rev, s.changed
+}
