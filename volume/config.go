@@ -20,7 +20,8 @@ type Config struct {
 	// which pods are on the node.
 	Sources Sources
 	// Retry, if not nil, is called when an object changed that a pod needs whose
-	// Mount failed last time: calling Mount again is worth while. It must not block.
+	// Mount failed last time, or that it refers to from an environment: trying
+	// again is worth while. It must not block.
 	Retry func(types.UID)
 	// Failed, if not nil, is told when a refresh of a running pod's volumes failed
 	// (the event FailedMount); the Host tries again by itself.

@@ -1,6 +1,23 @@
 package all
 
-import "github.com/periplus/periplus/volume"
+import (
+	"github.com/periplus/periplus/volume"
+	"github.com/periplus/periplus/volume/configmap"
+	"github.com/periplus/periplus/volume/downwardapi"
+	"github.com/periplus/periplus/volume/emptydir"
+	"github.com/periplus/periplus/volume/hostpath"
+	"github.com/periplus/periplus/volume/projected"
+	"github.com/periplus/periplus/volume/secret"
+)
 
 // Plugins returns a new plug-in of each kind.
-func Plugins() []volume.Plugin { return nil }
+func Plugins() []volume.Plugin {
+	return []volume.Plugin{
+		configmap.New(),
+		downwardapi.New(),
+		emptydir.New(),
+		hostpath.New(),
+		projected.New(),
+		secret.New(),
+	}
+}

@@ -3,16 +3,24 @@ package source
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
 
-	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/periplus/periplus/volume"
 )
+
+// How long a reader waits for the first answer of the API server.
+const firstAnswer = 10 * time.Second
 
 // Config of a Source.
 type Config struct {
@@ -27,11 +35,24 @@ type Config struct {
 	// Changed is called when an object that a pod may refer to was added, changed
 	// or deleted; usually volume.Host.SourceChanged. It must not block. See OnChange.
 	Changed func(kind, namespace, name string)
-	Log     *slog.Logger
+	// Log defaults to slog.Default().
+	Log *slog.Logger
 }
 
 // A Source is a volume.Sources and a volume.Tracker.
-type Source struct{ config Config }
+type Source struct {
+	config   Config
+	changed  atomic.Pointer[func(kind, namespace, name string)]
+	informed *informed // nil: one watch per object
+	tokens   tokens
+	ctx      context.Context //nolint:containedctx // the life of all watches, ended by Close
+	cancel   context.CancelFunc
+	running  sync.WaitGroup
+
+	mu   sync.Mutex // guards what follows
+	pods map[types.UID][]volume.Ref
+	objs map[volume.Ref]*watched
+}
 
 var (
 	_ volume.Sources = (*Source)(nil)
@@ -43,34 +64,165 @@ func New(c Config) (*Source, error) {
 	if c.Client == nil || c.Node == nil {
 		return nil, errors.New("volume/source: config: Client and Node must be set")
 	}
-	return &Source{config: c}, nil
+	if c.Log == nil {
+		c.Log = slog.Default()
+	}
+	s := &Source{
+		config: c,
+		pods:   map[types.UID][]volume.Ref{},
+		objs:   map[volume.Ref]*watched{},
+	}
+	s.ctx, s.cancel = context.WithCancel(context.Background())
+	s.OnChange(c.Changed)
+	if c.Informers != nil {
+		var err error
+		if s.informed, err = newInformed(c.Informers, s.notify); err != nil {
+			return nil, fmt.Errorf("volume/source: %w", err)
+		}
+	}
+	return s, nil
 }
 
 // OnChange sets Config.Changed afterwards, for the Host that is made from this Source.
-func (s *Source) OnChange(f func(kind, namespace, name string)) { s.config.Changed = f }
+func (s *Source) OnChange(f func(kind, namespace, name string)) { s.changed.Store(&f) }
+
+func (s *Source) notify(ref volume.Ref) {
+	if f := *s.changed.Load(); f != nil {
+		f(ref.Kind, ref.Namespace, ref.Name)
+	}
+}
+
+// Close ends all watches and waits for them.
+func (s *Source) Close() {
+	s.cancel()
+	s.running.Wait()
+}
 
 // AddPod implements volume.Tracker.
-func (s *Source) AddPod(pod *corev1.Pod) {}
+func (s *Source) AddPod(pod *corev1.Pod) {
+	if s.informed != nil {
+		return
+	}
+	inVolumes, elsewhere := volume.References(pod)
+	now := unique(inVolumes, elsewhere)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	before := s.pods[pod.UID]
+	s.pods[pod.UID] = now
+	for _, ref := range now { // first add, then drop: what is in both goes on
+		w := s.objs[ref]
+		if w == nil {
+			w = s.watch(ref)
+			s.objs[ref] = w
+		}
+		w.users++
+	}
+	s.dropLocked(before)
+}
 
 // RemovePod implements volume.Tracker.
-func (s *Source) RemovePod(uid types.UID) {}
+func (s *Source) RemovePod(uid types.UID) {
+	s.tokens.drop(uid)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	before := s.pods[uid]
+	delete(s.pods, uid)
+	s.dropLocked(before)
+}
+
+func (s *Source) dropLocked(refs []volume.Ref) {
+	for _, ref := range refs {
+		w := s.objs[ref]
+		if w.users--; w.users == 0 {
+			w.stop()
+			delete(s.objs, ref)
+		}
+	}
+}
+
+func unique(a, b []volume.Ref) []volume.Ref {
+	seen := make(map[volume.Ref]bool, len(a)+len(b))
+	out := make([]volume.Ref, 0, len(a)+len(b))
+	for _, list := range [][]volume.Ref{a, b} {
+		for _, ref := range list {
+			if !seen[ref] {
+				seen[ref] = true
+				out = append(out, ref)
+			}
+		}
+	}
+	return out
+}
 
 // ConfigMap implements volume.Sources. It waits for the first answer of a watch that has just begun.
-func (s *Source) ConfigMap(namespace, name string) (*corev1.ConfigMap, error) { return nil, nil }
+func (s *Source) ConfigMap(namespace, name string) (*corev1.ConfigMap, error) {
+	return get(s, volume.Ref{Kind: volume.KindConfigMap, Namespace: namespace, Name: name}, "configmap",
+		func(ctx context.Context) (*corev1.ConfigMap, error) {
+			return s.config.Client.CoreV1().ConfigMaps(namespace).Get(ctx, name, metav1.GetOptions{})
+		})
+}
 
 // Secret implements volume.Sources, like ConfigMap.
-func (s *Source) Secret(namespace, name string) (*corev1.Secret, error) { return nil, nil }
+func (s *Source) Secret(namespace, name string) (*corev1.Secret, error) {
+	return get(s, volume.Ref{Kind: volume.KindSecret, Namespace: namespace, Name: name}, "secret",
+		func(ctx context.Context) (*corev1.Secret, error) {
+			return s.config.Client.CoreV1().Secrets(namespace).Get(ctx, name, metav1.GetOptions{})
+		})
+}
+
+// get reads from what is watched. What is not there is asked for once more: the
+// object may be newer than our watch, because the pod came by another one.
+func get[T any](s *Source, ref volume.Ref, kind string, live func(context.Context) (*T, error)) (*T, error) {
+	obj, err := s.cached(ref, kind)
+	if err != nil {
+		return nil, err
+	}
+	if typed, ok := obj.(*T); ok && typed != nil {
+		return typed, nil
+	}
+	ctx, cancel := context.WithTimeout(s.ctx, firstAnswer)
+	defer cancel()
+	found, err := live(ctx)
+	if apierrors.IsNotFound(err) {
+		// In the words that upstream's kubelet uses, "configmap", not "configmaps".
+		return nil, apierrors.NewNotFound(corev1.Resource(kind), ref.Name)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return found, nil
+}
+
+// cached returns nil if the object is known to be absent, or is not watched.
+func (s *Source) cached(ref volume.Ref, kind string) (any, error) {
+	if s.informed != nil {
+		return s.informed.get(ref), nil
+	}
+	s.mu.Lock()
+	w := s.objs[ref]
+	s.mu.Unlock()
+	if w == nil {
+		return nil, nil
+	}
+	timeout := time.NewTimer(firstAnswer)
+	defer timeout.Stop()
+	select {
+	case <-w.synced:
+		return w.get(), nil
+	case <-timeout.C:
+		return nil, fmt.Errorf("failed to sync %s cache: timed out waiting for the condition", kind)
+	case <-s.ctx.Done():
+		return nil, s.ctx.Err()
+	}
+}
 
 // Node implements volume.Sources.
 func (s *Source) Node() (*corev1.Node, error) { return s.config.Node() }
 
 // PodStatus implements volume.Sources.
-func (s *Source) PodStatus(pod *corev1.Pod) corev1.PodStatus { return pod.Status }
-
-// Token implements volume.Sources: tokens are kept and asked for again when they near their end.
-func (s *Source) Token(ctx context.Context, namespace, serviceAccount string, req *authenticationv1.TokenRequest) (*authenticationv1.TokenRequest, error) {
-	return nil, nil
+func (s *Source) PodStatus(pod *corev1.Pod) corev1.PodStatus {
+	if s.config.Status != nil {
+		return s.config.Status(pod)
+	}
+	return pod.Status
 }
-
-// Close ends all watches and waits for them.
-func (s *Source) Close() {}

@@ -1,0 +1,3 @@
+// Package downwardapi is the volume kind downwardAPI: fields of the pod itself as files,
+// which follow its labels and annotations.
+package downwardapi
