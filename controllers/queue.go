@@ -27,10 +27,7 @@ type Queue struct {
 	ended    bool
 }
 
-type delay struct {
-	at    time.Time
-	timer clock.Timer
-}
+type delay struct{ timer clock.Timer }
 
 func newQueue(c clock.WithDelayedExecution) *Queue {
 	return &Queue{
@@ -44,25 +41,17 @@ func newQueue(c clock.WithDelayedExecution) *Queue {
 // Add has key reconciled as soon as a worker is free.
 func (q *Queue) Add(key Key) { q.queue.Add(key) }
 
-// AddAfter has key reconciled after d, or earlier when it was already due earlier.
-func (q *Queue) AddAfter(key Key, d time.Duration) {
-	if d <= 0 {
-		q.Add(key)
-		return
-	}
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if q.ended {
-		return
-	}
-	at := q.clock.Now().Add(d)
+// waitLocked has key reconciled after d. It replaces an earlier wait: the latest
+// reconciliation knew best when the next is due.
+func (q *Queue) waitLocked(key Key, d time.Duration) {
 	if old := q.delayed[key]; old != nil {
-		if !at.Before(old.at) {
-			return
-		}
 		old.timer.Stop()
+		delete(q.delayed, key)
 	}
-	entry := &delay{at: at}
+	if d <= 0 || q.ended {
+		return
+	}
+	entry := &delay{}
 	q.delayed[key] = entry
 	entry.timer = q.clock.AfterFunc(d, func() {
 		q.mu.Lock()
@@ -77,20 +66,22 @@ func (q *Queue) AddAfter(key Key, d time.Duration) {
 // retry has key reconciled again after a back-off that doubles with every failure.
 func (q *Queue) retry(key Key) {
 	q.mu.Lock()
+	defer q.mu.Unlock()
 	n := q.failures[key]
 	q.failures[key] = n + 1
-	q.mu.Unlock()
 	d := lastRetry
 	if n < 14 { // 5 ms << 14 is more than the longest wait
 		d = min(firstRetry<<n, lastRetry)
 	}
-	q.AddAfter(key, d)
+	q.waitLocked(key, d)
 }
 
-func (q *Queue) forget(key Key) {
+// settle ends key's back-off and has it reconciled after d, if that is positive.
+func (q *Queue) settle(key Key, d time.Duration) {
 	q.mu.Lock()
+	defer q.mu.Unlock()
 	delete(q.failures, key)
-	q.mu.Unlock()
+	q.waitLocked(key, d)
 }
 
 func (q *Queue) shutDown() {

@@ -113,10 +113,7 @@ func (q *Queue) process(ctx context.Context, log *slog.Logger, reconciler Reconc
 		log.Log(ctx, level, "reconcile failed", base.KeyKey, key.String(), base.KeyError, err)
 		q.retry(key)
 	default:
-		q.forget(key)
-		if after > 0 {
-			q.AddAfter(key, after)
-		}
+		q.settle(key, after)
 	}
 	return true
 }
