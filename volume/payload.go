@@ -142,7 +142,17 @@ func (r *Request) TokenFile(ctx context.Context, t *corev1.ServiceAccountTokenPr
 	if f.Owner != nil || r.FSGroup != nil {
 		f.Mode = 0o600
 	}
-	return f, TokenRefreshAt(got), nil
+	return f, nextTry(got, time.Now()), nil
+}
+
+// nextTry is TokenRefreshAt; for a token that is due already, because its
+// renewal failed or the clocks differ, it is after a tenth of the time that is left.
+func nextTry(t *authenticationv1.TokenRequest, now time.Time) time.Time {
+	const least = 10 * time.Second
+	if at := TokenRefreshAt(t); at.After(now) {
+		return at
+	}
+	return now.Add(max(t.Status.ExpirationTimestamp.Sub(now)/10, least))
 }
 
 // TokenRefreshAt is the moment from which a token should be replaced: after 80 %

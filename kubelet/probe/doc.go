@@ -1,9 +1,9 @@
 // Package probe asks containers whether they have started, are alive and are
 // ready, at the times that their specification says.
 //
-//	kubelet ── Started(pod, container) ──▶ Prober ── one timer a probe
-//	                                          │ exec, HTTP, TCP, gRPC
-//	        ◀── Config.Changed(Update) ───────┘ only when a result changes
+//	kubelet ── Sync(pod, status) ──▶ Prober ── one timer a probe, no goroutine while it waits
+//	                                    │ exec, HTTP, TCP, gRPC
+//	        ◀── OnChange, Config.Changed┘ only when a result changes
 //
 // The rules are those of upstream's prober: thresholds count equal results in a
 // row, a startup probe holds the others back, a failed liveness or startup probe

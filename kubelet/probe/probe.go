@@ -11,22 +11,20 @@ import (
 )
 
 // A Kind says what a probe asks.
-type Kind int
+type Kind string
 
 // The three kinds of probes.
 const (
-	Startup Kind = iota
-	Liveness
-	Readiness
+	Startup   Kind = "Startup"
+	Liveness  Kind = "Liveness"
+	Readiness Kind = "Readiness"
 )
-
-func (k Kind) String() string { return [...]string{"Startup", "Liveness", "Readiness"}[k] }
 
 // A Result is what is known about a container from a probe.
 type Result int
 
-// Unknown is a startup probe's result before the first answer that counts;
-// a liveness probe begins with Success, a readiness probe with Failure.
+// Unknown is the result before the first answer that counts. Until then a
+// container counts as alive, but not as started nor ready.
 const (
 	Unknown Result = iota
 	Success
@@ -41,29 +39,13 @@ type Update struct {
 	Namespace   string
 	Pod         string
 	Container   string
-	ContainerID string // as given in Target.ContainerID
+	ContainerID string // the runtime's own ID, without "scheme://"
 	Kind        Kind
 	Result      Result
 	Message     string // the probe's last output
 	// GracePeriodSeconds is the probe's own terminationGracePeriodSeconds: how long
 	// the container has to end after a failed liveness or startup probe. Nil: the pod's.
 	GracePeriodSeconds *int64
-}
-
-// A Target is a running container.
-type Target struct {
-	Pod         *corev1.Pod // its specification; not modified
-	PodIP       string      // where HTTP, TCP and gRPC probes without a host go
-	Container   string
-	ContainerID string    // the runtime's own ID, without "scheme://"
-	StartedAt   time.Time // initialDelaySeconds counts from here
-	// Adopted is set for a container that ran before the kubelet (re)started: its
-	// probes begin at a random moment of their period, so that a restarted kubelet
-	// does not probe everything at once, and a container that had started counts
-	// as started (HasStarted), one that was ready stays so (WasReady).
-	Adopted    bool
-	HasStarted bool
-	WasReady   bool
 }
 
 // Execer runs a command in a container; cri.Runtime is one.
@@ -74,12 +56,46 @@ type Execer interface {
 // Config of a Prober.
 type Config struct {
 	Exec Execer
-	// Changed is called after a result has changed, from the prober's goroutines,
-	// in order for one probe. It must not block for long.
+	// Changed, if not nil, is called after a result has changed, from the prober's
+	// goroutines, in order for one probe. It must not block for long.
 	Changed func(Update)
-	// Event, if not nil, records an event about a container (corev1.EventTypeWarning,
-	// "Unhealthy", `Readiness probe failed: HTTP probe failed with statuscode: 500`).
+	// Event, if not nil, records an event about a container: Warning, "Unhealthy",
+	// `Readiness probe failed: HTTP probe failed with statuscode: 500`.
 	Event func(pod *corev1.Pod, container, eventType, reason, message string)
+	// Since is when the kubelet started. Containers that are older were found
+	// running: their probes begin at a random moment of their period, so that not
+	// everything is probed at once, and what pod.Status says about them (started,
+	// ready) holds until a probe says otherwise. Zero means now.
+	Since time.Time
 	// Log defaults to slog.Default().
 	Log *slog.Logger
+}
+
+// What the API server fills in; pods from files may lack it.
+const (
+	defaultPeriod           = 10 * time.Second
+	defaultTimeout          = time.Second
+	defaultFailureThreshold = 3
+	defaultSuccessThreshold = 1
+)
+
+func period(s *corev1.Probe) time.Duration  { return seconds(s.PeriodSeconds, defaultPeriod) }
+func timeout(s *corev1.Probe) time.Duration { return seconds(s.TimeoutSeconds, defaultTimeout) }
+
+func seconds(n int32, fallback time.Duration) time.Duration {
+	if n <= 0 {
+		return fallback
+	}
+	return time.Duration(n) * time.Second
+}
+
+func threshold(s *corev1.Probe, r Result) int {
+	n, fallback := s.SuccessThreshold, defaultSuccessThreshold
+	if r == Failure {
+		n, fallback = s.FailureThreshold, defaultFailureThreshold
+	}
+	if n <= 0 {
+		return fallback
+	}
+	return int(n)
 }

@@ -43,20 +43,9 @@ func (s *Source) Token(ctx context.Context, namespace, serviceAccount string, re
 	case have != nil && now.Before(have.Status.ExpirationTimestamp.Time):
 		s.config.Log.Warn("a service account token cannot be renewed, the old one is kept",
 			base.KeyNamespace, namespace, base.KeyName, serviceAccount, base.KeyUID, uid, base.KeyError, err)
-		return retryLater(have, now), nil
+		return have, nil
 	}
 	return nil, fmt.Errorf("failed to fetch token: %w", err)
-}
-
-// retryLater makes a copy of a token that is due already say that it is due in
-// a tenth of the time it has left, so that its renewal is tried again then.
-func retryLater(t *authenticationv1.TokenRequest, now time.Time) *authenticationv1.TokenRequest {
-	left := t.Status.ExpirationTimestamp.Sub(now)
-	out := t.DeepCopy()
-	// TokenRefreshAt is end - life + 4/5 life: a life of 5 × 9/10 × left gives now + left/10.
-	seconds := max(int64(left.Seconds()*4.5), 1)
-	out.Spec.ExpirationSeconds = &seconds
-	return out
 }
 
 func tokenKey(namespace, serviceAccount string, req *authenticationv1.TokenRequest) string {
