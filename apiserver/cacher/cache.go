@@ -156,6 +156,15 @@ func (c *Cache) decode(e store.Entry) (*Object, *Pending) {
 	return o, p
 }
 
+// Decode returns the object of an entry that was read from the store's past.
+func (c *Cache) Decode(e store.Entry) (*Object, error) {
+	obj, err := c.codec.Decode(e.Value)
+	if err != nil {
+		return nil, err
+	}
+	return newObject(e, obj)
+}
+
 // apply brings in the changes of one revision.
 func (c *Cache) apply(events []store.Event, rev int64) {
 	type news struct {
@@ -173,7 +182,7 @@ func (c *Cache) apply(events []store.Event, rev int64) {
 	for i, e := range events {
 		if e.Deleted {
 			if prev, ok := c.tree.Delete(&Object{Key: e.Key}); ok {
-				c.pushLocked(Event{Object: prev.gone(e.Mod), Prev: prev, Deleted: true})
+				c.pushLocked(Event{Object: prev.Gone(e.Mod), Prev: prev, Deleted: true})
 			}
 		} else if o := decoded[i].o; o != nil {
 			prev, _ := c.tree.ReplaceOrInsert(o)

@@ -64,8 +64,8 @@ func newObject(e store.Entry, obj runtime.Object) (*Object, error) {
 	return &Object{Obj: obj, Meta: meta, Key: e.Key, Rev: e.Mod, stored: e.Value}, nil
 }
 
-// gone returns the last state of a deleted object under the deletion's revision.
-func (o *Object) gone(rev int64) *Object {
+// Gone returns the last state of a deleted object under the deletion's revision.
+func (o *Object) Gone(rev int64) *Object {
 	obj := o.Obj.DeepCopyObject()
 	meta := obj.(metav1.ObjectMetaAccessor).GetObjectMeta()
 	meta.SetResourceVersion(strconv.FormatInt(rev, 10))

@@ -44,6 +44,12 @@ type Resource struct {
 	// Table prints the kind for kubectl; nil prints name and age.
 	Table *Table
 
+	// KeepItemType keeps kind and apiVersion in the items of JSON lists, as
+	// upstream does for custom resources.
+	KeepItemType bool
+	// StoredAsJSON says that upstream stores the kind as JSON, not protobuf.
+	StoredAsJSON bool
+
 	// Also lists further group versions under which the same stored objects are
 	// served (events.k8s.io/v1 for Event, autoscaling/v1 for HorizontalPodAutoscaler).
 	Also []Served

@@ -1,0 +1,70 @@
+package request
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"k8s.io/apiserver/pkg/authentication/user"
+)
+
+// State is what is known about one request. Stations fill it in turn; Info and
+// User do not change afterwards.
+type State struct {
+	Info     Info
+	User     user.Info
+	AuditID  string
+	Received time.Time
+	Agent    string // the client's User-Agent, for field managers and logs
+
+	mu       sync.Mutex
+	warnings []string
+}
+
+type key struct{}
+
+// With returns a context that carries s.
+func With(ctx context.Context, s *State) context.Context {
+	return context.WithValue(ctx, key{}, s)
+}
+
+// From returns the request's state, or nil outside a request.
+func From(ctx context.Context) *State {
+	s, _ := ctx.Value(key{}).(*State)
+	return s
+}
+
+type userKey struct{}
+
+// WithUser returns a context that names the caller. Only code in this process
+// can do so: it is how components speak to the API server without certificates.
+func WithUser(ctx context.Context, u user.Info) context.Context {
+	return context.WithValue(ctx, userKey{}, u)
+}
+
+// UserFrom returns the caller named by WithUser.
+func UserFrom(ctx context.Context) (user.Info, bool) {
+	u, ok := ctx.Value(userKey{}).(user.Info)
+	return u, ok
+}
+
+// Warn adds a warning to the answer of the request that ctx belongs to.
+func Warn(ctx context.Context, text string) {
+	s := From(ctx)
+	if s == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !slices.Contains(s.warnings, text) {
+		s.warnings = append(s.warnings, text)
+	}
+}
+
+// Warnings returns the warnings so far.
+func (s *State) Warnings() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.warnings)
+}

@@ -1,0 +1,231 @@
+package rest
+
+import (
+	"bytes"
+	"fmt"
+	"strconv"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer/json"
+	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
+	"sigs.k8s.io/yaml"
+)
+
+// Media types of requests and answers.
+const (
+	mediaJSON     = "application/json"
+	mediaYAML     = "application/yaml"
+	mediaProtobuf = "application/vnd.kubernetes.protobuf"
+)
+
+// protobufPrefix marks Kubernetes' protobuf envelope (runtime.Unknown).
+var protobufPrefix = []byte{'k', '8', 's', 0}
+
+// Codecs encode and decode the types of one scheme, without version conversion.
+type Codecs struct {
+	scheme *runtime.Scheme
+	json   runtime.Serializer
+	strict runtime.Serializer
+	proto  *protobuf.Serializer
+}
+
+// NewCodecs returns codecs for the types of scheme.
+func NewCodecs(scheme *runtime.Scheme) *Codecs {
+	return &Codecs{
+		scheme: scheme,
+		json:   json.NewSerializerWithOptions(json.DefaultMetaFactory, scheme, scheme, json.SerializerOptions{}),
+		strict: json.NewSerializerWithOptions(json.DefaultMetaFactory, scheme, scheme, json.SerializerOptions{Strict: true}),
+		proto:  protobuf.NewSerializer(scheme, scheme),
+	}
+}
+
+// EncodeJSON returns obj as JSON without a line end.
+func (c *Codecs) EncodeJSON(obj runtime.Object) ([]byte, error) {
+	var b bytes.Buffer
+	if err := c.json.Encode(obj, &b); err != nil {
+		return nil, err
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
+}
+
+// EncodeProtobuf returns obj in Kubernetes' protobuf envelope.
+func (c *Codecs) EncodeProtobuf(obj runtime.Object) ([]byte, error) {
+	var b bytes.Buffer
+	if err := c.proto.Encode(obj, &b); err != nil {
+		return nil, err
+	}
+	return b.Bytes(), nil
+}
+
+// Storage returns the codec of a kind's stored form: protobuf, or JSON for
+// kinds that upstream stores as JSON.
+func (c *Codecs) Storage(gvk schema.GroupVersionKind, newObject func() runtime.Object, asJSON bool) *StorageCodec {
+	return &StorageCodec{c, gvk, newObject, asJSON}
+}
+
+// A StorageCodec encodes one kind as it is stored.
+type StorageCodec struct {
+	codecs *Codecs
+	gvk    schema.GroupVersionKind
+	new    func() runtime.Object
+	json   bool
+}
+
+// Encode returns obj as it is stored: without a resource version.
+func (s *StorageCodec) Encode(obj runtime.Object) ([]byte, error) {
+	obj.GetObjectKind().SetGroupVersionKind(s.gvk)
+	if s.json {
+		return s.codecs.EncodeJSON(obj)
+	}
+	return s.codecs.EncodeProtobuf(obj)
+}
+
+// Decode returns the object with its type metadata set.
+func (s *StorageCodec) Decode(stored []byte) (runtime.Object, error) {
+	into := s.new()
+	var d runtime.Decoder = s.codecs.json
+	if bytes.HasPrefix(stored, protobufPrefix) {
+		d = s.codecs.proto
+	}
+	obj, _, err := d.Decode(stored, &s.gvk, into)
+	if err != nil {
+		return nil, err
+	}
+	if obj != into {
+		return nil, fmt.Errorf("stored object is a %T, want %T", obj, into)
+	}
+	obj.GetObjectKind().SetGroupVersionKind(s.gvk)
+	return obj, nil
+}
+
+// withRevision returns stored protobuf bytes with the resource version set, by
+// appending to the object: protobuf merges repeated embedded messages, so
+// metadata (field 1) { resourceVersion (field 6) } is added to what is there.
+//
+//	"k8s\0" | Unknown { typeMeta (1), raw (2) = object … + 0A len 32 len "rev" , … }
+func withRevision(stored []byte, rev int64) ([]byte, error) {
+	var u runtime.Unknown
+	if !bytes.HasPrefix(stored, protobufPrefix) {
+		return nil, fmt.Errorf("stored object is not protobuf")
+	}
+	if err := u.Unmarshal(stored[len(protobufPrefix):]); err != nil {
+		return nil, err
+	}
+	u.Raw = appendRevision(append([]byte(nil), u.Raw...), rev)
+	size := u.Size()
+	out := make([]byte, len(protobufPrefix)+size)
+	copy(out, protobufPrefix)
+	if _, err := u.MarshalToSizedBuffer(out[len(protobufPrefix):]); err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func appendRevision(raw []byte, rev int64) []byte {
+	var digits [20]byte
+	s := strconv.AppendInt(digits[:0], rev, 10)
+	raw = append(raw, 0x0A, byte(len(s)+2), 0x32, byte(len(s)))
+	return append(raw, s...)
+}
+
+// rawOf returns the object's own message inside a protobuf envelope.
+func rawOf(envelope []byte) ([]byte, error) {
+	var u runtime.Unknown
+	if !bytes.HasPrefix(envelope, protobufPrefix) {
+		return nil, fmt.Errorf("the data does not begin with the protobuf envelope")
+	}
+	if err := u.Unmarshal(envelope[len(protobufPrefix):]); err != nil {
+		return nil, err
+	}
+	return u.Raw, nil
+}
+
+// A format is how an answer is encoded.
+type format struct {
+	media string // one of the media types above
+	as    string // "", "Table", "PartialObjectMetadata" or "PartialObjectMetadataList"
+	asGV  schema.GroupVersion
+	// pretty asks for indented JSON.
+	pretty bool
+}
+
+// encode returns obj in the format's media type.
+func (c *Codecs) encode(f format, obj runtime.Object) ([]byte, error) {
+	switch f.media {
+	case mediaProtobuf:
+		return c.EncodeProtobuf(obj)
+	case mediaYAML:
+		j, err := c.EncodeJSON(obj)
+		if err != nil {
+			return nil, err
+		}
+		return yaml.JSONToYAML(j)
+	default:
+		return c.EncodeJSON(obj)
+	}
+}
+
+// negotiate picks the answer's format from an Accept header (RFC 9110 §12.5.1):
+// the first clause with the highest weight that can be served. ok is false when none can.
+func negotiate(accept string, tables bool) (f format, ok bool) {
+	if accept == "" {
+		return format{media: mediaJSON}, true
+	}
+	best := -1.0
+	for clause := range strings.SplitSeq(accept, ",") {
+		g, weight, good := parseClause(clause, tables)
+		if good && weight > best {
+			f, best, ok = g, weight, true
+		}
+	}
+	return f, ok
+}
+
+func parseClause(clause string, tables bool) (format, float64, bool) {
+	media, params, _ := strings.Cut(clause, ";")
+	var f format
+	switch strings.TrimSpace(media) {
+	case mediaJSON, "application/*", "*/*":
+		f.media = mediaJSON
+	case mediaProtobuf:
+		f.media = mediaProtobuf
+	case mediaYAML:
+		f.media = mediaYAML
+	default:
+		return f, 0, false
+	}
+	weight := 1.0
+	for p := range strings.SplitSeq(params, ";") {
+		k, v, _ := strings.Cut(strings.TrimSpace(p), "=")
+		switch k {
+		case "as":
+			f.as = v
+		case "g":
+			f.asGV.Group = v
+		case "v":
+			f.asGV.Version = v
+		case "q":
+			if q, err := strconv.ParseFloat(v, 64); err == nil {
+				weight = q
+			}
+		}
+	}
+	switch f.as {
+	case "":
+	case "Table", "PartialObjectMetadata", "PartialObjectMetadataList":
+		known := f.asGV == metav1.SchemeGroupVersion || f.asGV == schema.GroupVersion{Group: metav1.GroupName, Version: "v1beta1"}
+		if !tables || !known {
+			return f, 0, false
+		}
+		// A table has no protobuf form.
+		if f.as == "Table" && f.media == mediaProtobuf {
+			return f, 0, false
+		}
+	default:
+		return f, 0, false
+	}
+	return f, weight, true
+}

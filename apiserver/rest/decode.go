@@ -1,0 +1,162 @@
+package rest
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"net/url"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/yaml"
+
+	"github.com/periplus/periplus/apiserver/request"
+)
+
+// maxBody is the most bytes that a request may carry, as upstream.
+const maxBody = 3 << 20
+
+// readBody reads r's body, within the limit.
+func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	var tooLarge *http.MaxBytesError
+	switch {
+	case errors.As(err, &tooLarge):
+		return nil, apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("limit is %d", maxBody))
+	case err != nil:
+		return nil, apierrors.NewBadRequest("the body of the request could not be read: " + err.Error())
+	}
+	return body, nil
+}
+
+// mediaOf returns the body's media type, JSON by default.
+func mediaOf(r *http.Request) string {
+	t := r.Header.Get("Content-Type")
+	if t == "" {
+		return mediaJSON
+	}
+	media, _, err := mime.ParseMediaType(t)
+	if err != nil {
+		return t
+	}
+	return media
+}
+
+// decodeBody decodes the request's object into the kind that want names, a new
+// one each time. Unknown and duplicate fields are treated as fieldValidation says.
+func (c *Codecs) decodeBody(r *http.Request, body []byte, want schema.GroupVersionKind, into runtime.Object, validation string) (runtime.Object, error) {
+	if len(body) == 0 {
+		return nil, apierrors.NewBadRequest("the request has no body")
+	}
+	switch mediaOf(r) {
+	case mediaProtobuf:
+		return checkKind(want)(c.proto.Decode(body, &want, into))
+	case mediaYAML:
+		var err error
+		toJSON := yaml.YAMLToJSON
+		if validation == metav1.FieldValidationStrict {
+			toJSON = yaml.YAMLToJSONStrict
+		}
+		if body, err = toJSON(body); err != nil {
+			return nil, apierrors.NewBadRequest(fmt.Sprintf("error converting YAML to JSON: %v", err))
+		}
+	case mediaJSON:
+	default:
+		return nil, unsupportedMediaType(mediaJSON, mediaYAML, mediaProtobuf)
+	}
+	obj, err := checkKind(want)(c.strict.Decode(body, &want, into))
+	if err != nil && runtime.IsStrictDecodingError(err) && validation != metav1.FieldValidationStrict {
+		if validation == metav1.FieldValidationWarn {
+			strict, _ := runtime.AsStrictDecodingError(err)
+			for _, e := range strict.Errors() {
+				request.Warn(r.Context(), e.Error())
+			}
+		}
+		err = nil
+	}
+	return obj, badRequest(err, want)
+}
+
+func checkKind(want schema.GroupVersionKind) func(runtime.Object, *schema.GroupVersionKind, error) (runtime.Object, error) {
+	return func(obj runtime.Object, got *schema.GroupVersionKind, err error) (runtime.Object, error) {
+		if got != nil && *got != want && !got.Empty() {
+			if got.GroupVersion() != want.GroupVersion() {
+				return nil, apierrors.NewBadRequest(fmt.Sprintf("the API version in the data (%s) does not match the expected API version (%s)", got.GroupVersion(), want.GroupVersion()))
+			}
+			return nil, apierrors.NewBadRequest(fmt.Sprintf("%s in version %q cannot be handled as a %s: the kind in the data (%s) does not match", got.Kind, got.Version, want.Kind, got.Kind))
+		}
+		return obj, err
+	}
+}
+
+func badRequest(err error, want schema.GroupVersionKind) error {
+	if err == nil {
+		return nil
+	}
+	var status apierrors.APIStatus
+	if errors.As(err, &status) {
+		return err
+	}
+	if runtime.IsStrictDecodingError(err) {
+		return apierrors.NewBadRequest(fmt.Sprintf("%s in version %q cannot be handled as a %s: %v", want.Kind, want.Version, want.Kind, err))
+	}
+	return apierrors.NewBadRequest(fmt.Sprintf("%s in version %q cannot be handled as a %s: %v", want.Kind, want.Version, want.Kind, err))
+}
+
+// decodeOptions fills options (CreateOptions, ListOptions …) from a query.
+func decodeOptions(query url.Values, into runtime.Object) error {
+	if len(query) == 0 {
+		return nil
+	}
+	if err := metav1.ParameterCodec.DecodeParameters(query, metav1.SchemeGroupVersion, into); err != nil {
+		return apierrors.NewBadRequest(err.Error())
+	}
+	return nil
+}
+
+// fieldValidation returns the wanted treatment of unknown fields; Warn by default.
+func fieldValidation(v string) (string, error) {
+	switch v {
+	case "":
+		return metav1.FieldValidationWarn, nil
+	case metav1.FieldValidationIgnore, metav1.FieldValidationWarn, metav1.FieldValidationStrict:
+		return v, nil
+	}
+	return "", apierrors.NewBadRequest(fmt.Sprintf("fieldValidation: Unsupported value: %q: supported values: %q, %q, %q", v, metav1.FieldValidationIgnore, metav1.FieldValidationStrict, metav1.FieldValidationWarn))
+}
+
+// dryRun reads the dryRun parameter; only "All" is allowed.
+func dryRun(values []string) (bool, error) {
+	for _, v := range values {
+		if v != metav1.DryRunAll {
+			return false, apierrors.NewBadRequest(fmt.Sprintf("dryRun: Unsupported value: %q: supported values: %q", v, metav1.DryRunAll))
+		}
+	}
+	return len(values) > 0, nil
+}
+
+// decodeOptionsBody decodes options sent as a body. They are registered in
+// every group version, so their type metadata is not looked at.
+func (c *Codecs) decodeOptionsBody(r *http.Request, body []byte, options *metav1.DeleteOptions) error {
+	switch media := mediaOf(r); media {
+	case mediaProtobuf:
+		raw, err := rawOf(body)
+		if err == nil {
+			err = options.Unmarshal(raw)
+		}
+		if err != nil {
+			return apierrors.NewBadRequest(fmt.Sprintf("DeleteOptions cannot be decoded: %v", err))
+		}
+	case mediaJSON, mediaYAML:
+		if err := yaml.Unmarshal(body, options); err != nil {
+			return apierrors.NewBadRequest(fmt.Sprintf("DeleteOptions cannot be decoded: %v", err))
+		}
+	default:
+		return unsupportedMediaType(mediaJSON, mediaYAML, mediaProtobuf)
+	}
+	return nil
+}

@@ -1,0 +1,291 @@
+package rest
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"sync"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/periplus/periplus/apiserver/admission"
+	"github.com/periplus/periplus/apiserver/cacher"
+	"github.com/periplus/periplus/apiserver/registry"
+	"github.com/periplus/periplus/apiserver/request"
+	"github.com/periplus/periplus/journey"
+	"github.com/periplus/periplus/store"
+)
+
+// Config is what a Server is made of.
+type Config struct {
+	Store     store.Store
+	Caches    *cacher.Set
+	Scheme    *runtime.Scheme
+	Admission admission.Chain
+	Journey   journey.Recorder
+	Log       *slog.Logger
+	// Stop ends watches when the server is about to end.
+	Stop <-chan struct{}
+}
+
+// A Server serves resource requests. Resources can be added and removed while it runs.
+type Server struct {
+	config Config
+	codecs *Codecs
+
+	mu        sync.RWMutex
+	endpoints map[schema.GroupVersionResource]*endpoint
+	objects   map[schema.GroupVersionResource]*Objects // by stored GVR
+	extra     map[string]Subresource                   // by "resource.group/subresource"
+}
+
+// An endpoint is one served group version of a resource.
+type endpoint struct {
+	server  *Server
+	gvr     schema.GroupVersionResource
+	gvk     schema.GroupVersionKind
+	objects *Objects
+	also    *registry.Served // nil for the stored version
+}
+
+// A Subresource answers requests to one named subresource of a resource.
+type Subresource interface {
+	// Verbs as in discovery: "create", "get" …
+	Verbs() []string
+	// Kind is the kind of what is sent and answered.
+	Kind() schema.GroupVersionKind
+	// Serve answers the request, or returns an API error for the caller to write.
+	Serve(w http.ResponseWriter, r *http.Request, info *request.Info, parent *Objects) error
+}
+
+// New returns a server without resources.
+func New(config Config) *Server {
+	return &Server{
+		config: config, codecs: NewCodecs(config.Scheme),
+		endpoints: map[schema.GroupVersionResource]*endpoint{},
+		objects:   map[schema.GroupVersionResource]*Objects{},
+		extra:     map[string]Subresource{},
+	}
+}
+
+// Codecs returns the server's encoders.
+func (s *Server) Codecs() *Codecs { return s.codecs }
+
+// Add serves a resource.
+func (s *Server) Add(ctx context.Context, r *registry.Resource) (*Objects, error) {
+	codec := s.codecs.Storage(r.GVK(), r.New, r.StoredAsJSON)
+	var cache *cacher.Cache
+	if r.Create == nil {
+		var err error
+		if cache, err = s.config.Caches.Add(ctx, r.Prefix(), codec); err != nil {
+			return nil, err
+		}
+	}
+	o := &Objects{
+		Resource: r, Cache: cache, set: s.config.Caches, store: s.config.Store,
+		codec: codec, chain: s.config.Admission, journey: s.config.Journey,
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.objects[r.GVR] = o
+	s.endpoints[r.GVR] = &endpoint{server: s, gvr: r.GVR, gvk: r.GVK(), objects: o}
+	for i := range r.Also {
+		also := &r.Also[i]
+		s.endpoints[also.GV.WithResource(r.GVR.Resource)] = &endpoint{
+			server: s, gvr: also.GV.WithResource(r.GVR.Resource), gvk: also.GV.WithKind(r.Kind), objects: o, also: also,
+		}
+	}
+	return o, nil
+}
+
+// AddSubresource serves a subresource of the resource named by gr.
+func (s *Server) AddSubresource(gr schema.GroupResource, name string, sub Subresource) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.extra[gr.String()+"/"+name] = sub
+}
+
+// Objects returns the stored objects of a resource, or nil.
+func (s *Server) Objects(gvr schema.GroupVersionResource) *Objects {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.objects[gvr]
+}
+
+// A Listing is one served version of a resource, for discovery.
+type Listing struct {
+	GVR          schema.GroupVersionResource
+	GVK          schema.GroupVersionKind
+	Resource     *registry.Resource
+	Subresources map[string]Subresource // those with a life of their own, by name
+}
+
+// Listings returns all served versions.
+func (s *Server) Listings() []Listing {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	out := make([]Listing, 0, len(s.endpoints))
+	for _, e := range s.endpoints {
+		l := Listing{GVR: e.gvr, GVK: e.gvk, Resource: e.objects.Resource, Subresources: map[string]Subresource{}}
+		prefix := e.gvr.GroupResource().String() + "/"
+		for key, sub := range s.extra {
+			if len(key) > len(prefix) && key[:len(prefix)] == prefix {
+				l.Subresources[key[len(prefix):]] = sub
+			}
+		}
+		out = append(out, l)
+	}
+	return out
+}
+
+var _ registry.Reader = (*Server)(nil)
+
+// Get returns a current object from the cache.
+func (s *Server) Get(gvr schema.GroupVersionResource, namespace, name string) (runtime.Object, error) {
+	o := s.Objects(gvr)
+	if o == nil {
+		return nil, noResource(gvr.GroupResource())
+	}
+	key, err := o.key(namespace, name)
+	if err != nil {
+		return nil, err
+	}
+	if obj := o.Cache.Get(key); obj != nil {
+		return obj.Obj, nil
+	}
+	return nil, apierrors.NewNotFound(gvr.GroupResource(), name)
+}
+
+// List returns the current objects of a namespace from the cache.
+func (s *Server) List(gvr schema.GroupVersionResource, namespace string) ([]runtime.Object, error) {
+	o := s.Objects(gvr)
+	if o == nil {
+		return nil, noResource(gvr.GroupResource())
+	}
+	prefix := cacher.Root + o.Resource.Prefix() + "/"
+	if namespace != "" {
+		prefix += namespace + "/"
+	}
+	var out []runtime.Object
+	o.Cache.Snapshot().Each(prefix, "", func(obj *cacher.Object) bool {
+		out = append(out, obj.Obj)
+		return true
+	})
+	return out, nil
+}
+
+// A call is one request to an endpoint.
+type call struct {
+	info          *request.Info
+	format        format
+	includeObject metav1.IncludeObjectPolicy
+}
+
+// ServeHTTP answers resource requests. The request's State must be in its context.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if err := s.serve(w, r); err != nil {
+		s.codecs.WriteError(w, r, err)
+	}
+}
+
+func (s *Server) serve(w http.ResponseWriter, r *http.Request) error {
+	state := request.From(r.Context())
+	if state == nil {
+		return apierrors.NewInternalError(fmt.Errorf("request without state"))
+	}
+	info := &state.Info
+	s.mu.RLock()
+	e := s.endpoints[info.GVR()]
+	var extra Subresource
+	if e != nil && info.Subresource != "" {
+		extra = s.extra[info.GVR().GroupResource().String()+"/"+info.Subresource]
+	}
+	s.mu.RUnlock()
+	if e == nil || info.Namespace != "" && !e.objects.Resource.Namespaced && info.Resource != "namespaces" {
+		return noResource(schema.GroupResource{Group: info.Group, Resource: info.Resource})
+	}
+	if extra != nil {
+		return extra.Serve(w, r, info, e.objects)
+	}
+	c := &call{info: info}
+	var ok bool
+	if c.format, ok = negotiate(r.Header.Get("Accept"), true); !ok && info.Verb != "watch" {
+		return notAcceptable()
+	}
+	if r.URL.RawQuery != "" {
+		q := r.URL.Query()
+		c.includeObject = metav1.IncludeObjectPolicy(q.Get("includeObject"))
+	}
+	return e.dispatch(w, r, c)
+}
+
+// dispatch answers the verbs of the resource itself, of /status and of /scale.
+func (e *endpoint) dispatch(w http.ResponseWriter, r *http.Request, c *call) error {
+	res := e.objects.Resource
+	switch sub := c.info.Subresource; {
+	case sub == "" && res.Create != nil:
+		if c.info.Verb == "create" {
+			return e.review(w, r, c)
+		}
+	case sub == "":
+		switch c.info.Verb {
+		case "get":
+			return e.get(w, r, c)
+		case "list":
+			return e.list(w, r, c)
+		case "watch":
+			return e.watch(w, r, c)
+		case "create":
+			if c.info.Name == "" {
+				return e.create(w, r, c)
+			}
+		case "update":
+			return e.update(w, r, c, res.Strategy)
+		case "patch":
+			return e.patch(w, r, c, res.Strategy)
+		case "delete":
+			return e.delete(w, r, c)
+		case "deletecollection":
+			return e.deleteCollection(w, r, c)
+		}
+	case sub == "status" && res.Status != nil:
+		switch c.info.Verb {
+		case "get":
+			return e.get(w, r, c)
+		case "update":
+			return e.update(w, r, c, res.Status)
+		case "patch":
+			return e.patch(w, r, c, res.Status)
+		}
+	case sub == "scale" && res.Scale != nil:
+		return e.scale(w, r, c)
+	default:
+		return noResource(e.gvr.GroupResource())
+	}
+	return apierrors.NewMethodNotSupported(e.gvr.GroupResource(), c.info.Verb)
+}
+
+// get serves GET of one object.
+func (e *endpoint) get(w http.ResponseWriter, r *http.Request, c *call) error {
+	if version := r.URL.Query().Get("resourceVersion"); version != "" {
+		if err := e.fresh(r.Context(), version); err != nil {
+			return err
+		}
+		key, err := e.objects.key(c.info.Namespace, c.info.Name)
+		if err != nil {
+			return err
+		}
+		if obj := e.objects.Cache.Get(key); obj != nil {
+			return e.writeObject(w, r, c, http.StatusOK, obj)
+		}
+	}
+	obj, err := e.objects.Get(r.Context(), c.info.Namespace, c.info.Name)
+	if err != nil {
+		return err
+	}
+	return e.writeObject(w, r, c, http.StatusOK, obj)
+}

@@ -1,0 +1,475 @@
+package rest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/rand"
+	"k8s.io/apimachinery/pkg/util/uuid"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/periplus/periplus/apiserver/admission"
+	"github.com/periplus/periplus/apiserver/cacher"
+	"github.com/periplus/periplus/apiserver/registry"
+	"github.com/periplus/periplus/apiserver/request"
+	"github.com/periplus/periplus/journey"
+	"github.com/periplus/periplus/store"
+)
+
+// Objects reads and writes the stored objects of one resource. It is used by
+// all served versions and by subresources.
+type Objects struct {
+	Resource *registry.Resource
+	Cache    *cacher.Cache
+	set      *cacher.Set
+	store    store.Store
+	codec    *StorageCodec
+	chain    admission.Chain
+	journey  journey.Recorder
+}
+
+// key returns where the object is stored. A part that would escape its place is a NotFound.
+func (o *Objects) key(namespace, name string) (string, error) {
+	if name == "" || strings.ContainsAny(name, "/%") || name == "." || name == ".." || strings.ContainsAny(namespace, "/%") {
+		return "", apierrors.NewNotFound(o.group(), name)
+	}
+	if !o.Resource.Namespaced {
+		return cacher.Root + o.Resource.Prefix() + "/" + name, nil
+	}
+	if namespace == "" {
+		return "", apierrors.NewBadRequest("an empty namespace may not be set when a resource name is provided")
+	}
+	return cacher.Root + o.Resource.Prefix() + "/" + namespace + "/" + name, nil
+}
+
+func (o *Objects) group() schema.GroupResource { return o.Resource.GVR.GroupResource() }
+
+func metaOf(obj runtime.Object) *metav1.ObjectMeta {
+	return obj.(metav1.ObjectMetaAccessor).GetObjectMeta().(*metav1.ObjectMeta)
+}
+
+// Get returns the current object: no older than the store at the time of the call.
+func (o *Objects) Get(ctx context.Context, namespace, name string) (*cacher.Object, error) {
+	key, err := o.key(namespace, name)
+	if err != nil {
+		return nil, err
+	}
+	if err := o.set.Sync(ctx); err != nil {
+		return nil, storeError(err)
+	}
+	if obj := o.Cache.Get(key); obj != nil {
+		return obj, nil
+	}
+	return nil, apierrors.NewNotFound(o.group(), name)
+}
+
+// A Write says how an object is written.
+type Write struct {
+	Strategy    registry.Strategy // of the main resource or of a subresource
+	Subresource string
+	Options     runtime.Object // for admission
+	DryRun      bool
+	// Preconditions are checked against the current object.
+	Preconditions *metav1.Preconditions
+	// Internal skips admission: the write was admitted as something else
+	// (pods/binding changes the pod).
+	Internal bool
+	// CreateIfAbsent lets an update create.
+	CreateIfAbsent bool
+}
+
+func (o *Objects) attributes(ctx context.Context, op admission.Operation, w *Write, obj, old runtime.Object, namespace, name string) *admission.Attributes {
+	a := &admission.Attributes{
+		Operation: op, Resource: o.Resource.GVR, Subresource: w.Subresource, Kind: o.Resource.GVK(),
+		Namespace: namespace, Name: name, Object: obj, Old: old, Options: w.Options, DryRun: w.DryRun,
+	}
+	if s := request.From(ctx); s != nil {
+		a.User = s.User
+	}
+	return a
+}
+
+// Create stores a new object, which the caller gives away.
+func (o *Objects) Create(ctx context.Context, obj runtime.Object, namespace string, w Write) (*cacher.Object, error) {
+	start := time.Now()
+	meta := metaOf(obj)
+	if err := o.place(meta, namespace); err != nil {
+		return nil, err
+	}
+	if meta.ResourceVersion != "" {
+		return nil, apierrors.NewBadRequest("resourceVersion should not be set on objects to be created")
+	}
+	generated := meta.Name == "" && meta.GenerateName != ""
+	for attempt := 1; ; attempt++ {
+		candidate := obj
+		if generated {
+			candidate = obj.DeepCopyObject()
+			m := metaOf(candidate)
+			m.Name = generateName(m.GenerateName)
+		}
+		created, err := o.create(ctx, candidate, w)
+		if generated && apierrors.IsAlreadyExists(err) && attempt < 8 {
+			continue
+		}
+		if err == nil && created.Rev != 0 {
+			o.journey.Record(journey.Step("apiserver", "stored", o.Resource.Kind, created.Meta, start))
+		}
+		return created, err
+	}
+}
+
+// place gives obj the namespace of its request.
+func (o *Objects) place(meta *metav1.ObjectMeta, namespace string) error {
+	if !o.Resource.Namespaced {
+		meta.Namespace = ""
+		return nil
+	}
+	if meta.Namespace == "" {
+		meta.Namespace = namespace
+	}
+	if namespace == "" {
+		return apierrors.NewBadRequest("an empty namespace may not be set during creation")
+	}
+	if meta.Namespace != namespace {
+		return apierrors.NewBadRequest("the namespace of the provided object does not match the namespace sent on the request")
+	}
+	return nil
+}
+
+func generateName(base string) string {
+	const most = 63 - 5
+	if len(base) > most {
+		base = base[:most]
+	}
+	return base + rand.String(5)
+}
+
+func (o *Objects) create(ctx context.Context, obj runtime.Object, w Write) (*cacher.Object, error) {
+	meta := metaOf(obj)
+	s := w.Strategy
+	s.Default(obj)
+	meta.UID = uuid.NewUUID()
+	meta.CreationTimestamp = metav1.NewTime(time.Now().UTC().Truncate(time.Second))
+	meta.DeletionTimestamp, meta.DeletionGracePeriodSeconds = nil, nil
+	meta.SelfLink = ""
+	meta.Generation = 0
+	s.PrepareForCreate(ctx, obj)
+	if !w.Internal {
+		a := o.attributes(ctx, admission.Create, &w, obj, nil, meta.Namespace, meta.Name)
+		if err := o.chain.Admit(ctx, a); err != nil {
+			return nil, forbidden(err, o.group(), meta.Name)
+		}
+		if err := o.validateCreate(ctx, obj, s); err != nil {
+			return nil, err
+		}
+		if err := o.chain.Validate(ctx, a); err != nil {
+			return nil, forbidden(err, o.group(), meta.Name)
+		}
+	}
+	o.warn(ctx, s, obj, nil)
+	key, err := o.key(meta.Namespace, meta.Name)
+	if err != nil {
+		return nil, err
+	}
+	finish := func(bool) {}
+	if begin := o.Resource.Hooks.BeginCreate; begin != nil {
+		if finish, err = begin(ctx, obj, w.DryRun); err != nil {
+			return nil, err
+		}
+	}
+	stored := false
+	defer func() { finish(stored) }()
+
+	value, err := o.codec.Encode(obj)
+	if err != nil {
+		return nil, apierrors.NewInternalError(err)
+	}
+	if w.DryRun {
+		if o.Cache.Get(key) != nil {
+			return nil, apierrors.NewAlreadyExists(o.group(), meta.Name)
+		}
+		return &cacher.Object{Obj: obj, Meta: meta, Key: key}, nil
+	}
+	p := o.Cache.Expect(key, value, obj)
+	rev, err := o.store.Create(ctx, key, value)
+	if err != nil {
+		o.Cache.Forget(key, p)
+		if errors.Is(err, store.ErrExists) {
+			return nil, o.existsError(key, meta.Name)
+		}
+		return nil, storeError(err)
+	}
+	stored = true
+	return o.await(ctx, p, rev)
+}
+
+// existsError tells a name that is free soon from one that is taken.
+func (o *Objects) existsError(key, name string) error {
+	err := apierrors.NewAlreadyExists(o.group(), name)
+	if current := o.Cache.Get(key); current != nil && current.Meta.GetDeletionTimestamp() != nil {
+		err.ErrStatus.Message = fmt.Sprintf("object is being deleted: %s", err.ErrStatus.Message)
+	}
+	return err
+}
+
+// await returns the cached object of a write that was stored at rev.
+func (o *Objects) await(ctx context.Context, p *cacher.Pending, rev int64) (*cacher.Object, error) {
+	select {
+	case obj := <-p.Done():
+		if obj == nil {
+			return nil, apierrors.NewInternalError(fmt.Errorf("the object stored at revision %d could not be read back", rev))
+		}
+		return obj, nil
+	case <-ctx.Done():
+		return nil, storeError(ctx.Err())
+	}
+}
+
+func (o *Objects) validateCreate(ctx context.Context, obj runtime.Object, s registry.Strategy) error {
+	meta := metaOf(obj)
+	errs := apivalidation.ValidateObjectMeta(meta, o.Resource.Namespaced, s.ValidateName, field.NewPath("metadata"))
+	errs = append(errs, s.Validate(ctx, obj)...)
+	return o.invalid(meta, errs)
+}
+
+func (o *Objects) invalid(meta *metav1.ObjectMeta, errs field.ErrorList) error {
+	if len(errs) == 0 {
+		return nil
+	}
+	name := meta.Name
+	if name == "" {
+		name = meta.GenerateName
+	}
+	return apierrors.NewInvalid(o.Resource.GVK().GroupKind(), name, unique(errs))
+}
+
+// unique drops errors that say the same about the same field.
+func unique(errs field.ErrorList) field.ErrorList {
+	seen := map[string]bool{}
+	out := errs[:0]
+	for _, e := range errs {
+		if s := e.Error(); !seen[s] {
+			seen[s] = true
+			out = append(out, e)
+		}
+	}
+	return out
+}
+
+func (o *Objects) warn(ctx context.Context, s registry.Strategy, obj, old runtime.Object) {
+	for _, w := range s.Warnings(ctx, obj, old) {
+		request.Warn(ctx, w)
+	}
+}
+
+// A Change computes the wanted object from the current one, which it must not
+// modify. It is called again when another writer was faster.
+type Change func(current runtime.Object) (runtime.Object, error)
+
+// Update changes an object. When the change names a resourceVersion other than
+// the current one the answer is a conflict; otherwise it is repeated on the newer object.
+func (o *Objects) Update(ctx context.Context, namespace, name string, change Change, w Write) (obj *cacher.Object, created bool, err error) {
+	key, err := o.key(namespace, name)
+	if err != nil {
+		return nil, false, err
+	}
+	current := o.Cache.Get(key)
+	if current == nil {
+		// The cache may be behind a creation by another server.
+		if err := o.set.Sync(ctx); err != nil {
+			return nil, false, storeError(err)
+		}
+		current = o.Cache.Get(key)
+	}
+	for {
+		if current == nil {
+			if !w.CreateIfAbsent || !w.Strategy.Traits().CreateOnUpdate {
+				return nil, false, apierrors.NewNotFound(o.group(), name)
+			}
+			wanted, err := change(o.Resource.New())
+			if err != nil {
+				return nil, false, err
+			}
+			metaOf(wanted).ResourceVersion = ""
+			obj, err = o.Create(ctx, wanted, namespace, w)
+			return obj, true, err
+		}
+		obj, err := o.updateOnce(ctx, key, current, change, w)
+		var conflict *store.ConflictError
+		if !errors.As(err, &conflict) {
+			return obj, false, err
+		}
+		// The cache shows every change sooner or later: wait for the one that was in the way.
+		if conflict.Current.Mod == 0 {
+			if err := o.set.Sync(ctx); err != nil {
+				return nil, false, storeError(err)
+			}
+		} else if err := o.set.Wait(ctx, conflict.Current.Mod); err != nil {
+			return nil, false, storeError(err)
+		}
+		current = o.Cache.Get(key)
+	}
+}
+
+func (o *Objects) updateOnce(ctx context.Context, key string, current *cacher.Object, change Change, w Write) (*cacher.Object, error) {
+	obj, err := change(current.Obj)
+	if err != nil {
+		return nil, err
+	}
+	meta, old := metaOf(obj), metaOf(current.Obj)
+	if err := o.checkVersion(meta, old, w); err != nil {
+		return nil, err
+	}
+	if err := checkPreconditions(w.Preconditions, current.Meta, o.group()); err != nil {
+		return nil, err
+	}
+	s := w.Strategy
+	s.Default(obj)
+	keepSystemFields(meta, old)
+	s.PrepareForUpdate(ctx, obj, current.Obj)
+	if !w.Internal {
+		a := o.attributes(ctx, admission.Update, &w, obj, current.Obj, old.Namespace, old.Name)
+		if err := o.chain.Admit(ctx, a); err != nil {
+			return nil, forbidden(err, o.group(), old.Name)
+		}
+		errs := apivalidation.ValidateObjectMetaUpdate(meta, old, field.NewPath("metadata"))
+		errs = append(errs, s.ValidateUpdate(ctx, obj, current.Obj)...)
+		if err := o.invalid(meta, errs); err != nil {
+			return nil, err
+		}
+		if err := o.chain.Validate(ctx, a); err != nil {
+			return nil, forbidden(err, o.group(), old.Name)
+		}
+	}
+	o.warn(ctx, s, obj, current.Obj)
+	finish := func(bool) {}
+	if begin := o.Resource.Hooks.BeginUpdate; begin != nil {
+		if finish, err = begin(ctx, obj, current.Obj, w.DryRun); err != nil {
+			return nil, err
+		}
+	}
+	stored := false
+	defer func() { finish(stored) }()
+
+	meta.ResourceVersion = ""
+	if meta.DeletionTimestamp != nil && !held(obj) {
+		if w.DryRun {
+			return &cacher.Object{Obj: obj, Meta: meta, Key: key}, nil
+		}
+		gone, err := o.remove(ctx, key, current)
+		stored = err == nil
+		return gone, err
+	}
+	value, err := o.codec.Encode(obj)
+	if err != nil {
+		return nil, apierrors.NewInternalError(err)
+	}
+	if bytes.Equal(value, current.Stored()) {
+		return current, nil // nothing changes: nothing is written
+	}
+	if w.DryRun {
+		meta.ResourceVersion = old.ResourceVersion
+		return &cacher.Object{Obj: obj, Meta: meta, Key: key}, nil
+	}
+	p := o.Cache.Expect(key, value, obj)
+	rev, err := o.store.Update(ctx, key, value, current.Rev)
+	if err != nil {
+		o.Cache.Forget(key, p)
+		return nil, storeError(err)
+	}
+	stored = true
+	return o.await(ctx, p, rev)
+}
+
+// checkVersion compares the resourceVersion that the client saw.
+func (o *Objects) checkVersion(meta, old *metav1.ObjectMeta, w Write) error {
+	if meta.ResourceVersion == "" {
+		if w.Strategy.Traits().NoUnconditionalUpdate {
+			return apierrors.NewInvalid(o.Resource.GVK().GroupKind(), old.Name, field.ErrorList{
+				field.Invalid(field.NewPath("metadata", "resourceVersion"), meta.ResourceVersion, "must be specified for an update")})
+		}
+		return nil
+	}
+	if meta.ResourceVersion != old.ResourceVersion {
+		return apierrors.NewConflict(o.group(), old.Name, errors.New(staleMessage))
+	}
+	return nil
+}
+
+const staleMessage = "the object has been modified; please apply your changes to the latest version and try again"
+
+// keepSystemFields restores what no client may change.
+func keepSystemFields(meta, old *metav1.ObjectMeta) {
+	if meta.UID == "" {
+		meta.UID = old.UID
+	}
+	if meta.Namespace == "" {
+		meta.Namespace = old.Namespace
+	}
+	meta.CreationTimestamp = old.CreationTimestamp
+	meta.SelfLink = ""
+	meta.Generation = old.Generation
+	if meta.GenerateName == "" {
+		meta.GenerateName = old.GenerateName
+	}
+	if old.DeletionTimestamp != nil && meta.DeletionTimestamp == nil {
+		meta.DeletionTimestamp = old.DeletionTimestamp
+	}
+	if old.DeletionGracePeriodSeconds != nil && meta.DeletionGracePeriodSeconds == nil {
+		meta.DeletionGracePeriodSeconds = old.DeletionGracePeriodSeconds
+	}
+	if old.DeletionTimestamp == nil {
+		meta.DeletionTimestamp, meta.DeletionGracePeriodSeconds = nil, nil
+	}
+}
+
+func checkPreconditions(p *metav1.Preconditions, meta metav1.Object, gr schema.GroupResource) error {
+	if p == nil {
+		return nil
+	}
+	if p.UID != nil && *p.UID != meta.GetUID() {
+		return apierrors.NewConflict(gr, meta.GetName(), fmt.Errorf("Precondition failed: UID in precondition: %v, UID in object meta: %v", *p.UID, meta.GetUID()))
+	}
+	if p.ResourceVersion != nil && *p.ResourceVersion != meta.GetResourceVersion() {
+		return apierrors.NewConflict(gr, meta.GetName(), fmt.Errorf("Precondition failed: ResourceVersion in precondition: %v, ResourceVersion in object meta: %v", *p.ResourceVersion, meta.GetResourceVersion()))
+	}
+	return nil
+}
+
+// forbidden turns a plug-in's refusal into an API error.
+func forbidden(err error, gr schema.GroupResource, name string) error {
+	var api apierrors.APIStatus
+	if errors.As(err, &api) {
+		return err
+	}
+	return apierrors.NewForbidden(gr, name, err)
+}
+
+// storeError turns an error of the store into an API error; conflicts pass as they are.
+func storeError(err error) error {
+	var conflict *store.ConflictError
+	switch {
+	case errors.As(err, &conflict):
+		return err
+	case errors.Is(err, context.DeadlineExceeded):
+		return apierrors.NewTimeoutError("request did not complete within the allotted timeout", 1)
+	case errors.Is(err, context.Canceled):
+		return apierrors.NewTimeoutError("the request was cancelled", 1)
+	}
+	return apierrors.NewInternalError(err)
+}
+
+func revisionOf(meta metav1.Object) int64 {
+	rev, _ := strconv.ParseInt(meta.GetResourceVersion(), 10, 64)
+	return rev
+}

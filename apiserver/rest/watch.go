@@ -1,0 +1,348 @@
+package rest
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"math/rand/v2"
+	"net/http"
+	"strconv"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/periplus/periplus/apiserver/cacher"
+)
+
+const (
+	// bookmarkEvery is how long after a change elsewhere a watcher that asked for
+	// bookmarks learns of the newer revision.
+	bookmarkEvery = time.Minute
+	// watchBatch is how many events are encoded before the connection is flushed.
+	watchBatch = 64
+	// A watch without a timeout ends after 30 to 60 minutes, as upstream's.
+	minWatch = 30 * time.Minute
+)
+
+// A watcher writes one watch stream.
+type watcher struct {
+	e       *endpoint
+	c       *call
+	q       *query
+	w       http.ResponseWriter
+	flush   func()
+	frame   frame
+	headed  bool // a table's columns have been sent
+	written int64
+	buf     bytes.Buffer
+}
+
+// watch serves a watch: what is there now if the client asks for it, then
+// every change.
+func (e *endpoint) watch(w http.ResponseWriter, r *http.Request, c *call) error {
+	q, err := e.listQuery(r, c)
+	if err != nil {
+		return err
+	}
+	var ok bool
+	if c.format, ok = negotiateWatch(r.Header.Get("Accept")); !ok {
+		return notAcceptable()
+	}
+	initial := q.SendInitialEvents != nil && *q.SendInitialEvents
+	if err := checkInitialEvents(&q.ListOptions); err != nil {
+		return err
+	}
+	timeout := minWatch + rand.N(minWatch)
+	if q.TimeoutSeconds != nil && *q.TimeoutSeconds > 0 {
+		timeout = time.Duration(*q.TimeoutSeconds) * time.Second
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), timeout)
+	defer cancel()
+	if stop := e.server.config.Stop; stop != nil {
+		go func() {
+			select {
+			case <-stop:
+				cancel()
+			case <-ctx.Done():
+			}
+		}()
+	}
+
+	wr := &watcher{e: e, c: c, q: q, w: w, frame: frameJSON}
+	if c.format.media == mediaProtobuf {
+		wr.frame = frameProtobuf
+	}
+	var source *cacher.Watch
+	switch {
+	case initial, q.ResourceVersion == "", q.ResourceVersion == "0":
+		version := q.ResourceVersion
+		if q.SendInitialEvents != nil && !initial { // only what changes from now on
+			version = ""
+		}
+		if err := e.fresh(ctx, version); err != nil {
+			return err
+		}
+		rev := e.objects.set.Rev()
+		snapshot, live := e.objects.Cache.SnapshotAndWatch()
+		source = live
+		wr.begin()
+		if q.SendInitialEvents == nil || initial {
+			if !wr.initial(snapshot) {
+				return nil
+			}
+		}
+		if initial && q.AllowWatchBookmarks && !wr.bookmark(max(rev, snapshot.Rev), true) {
+			return nil
+		}
+	default:
+		rev, err := parseRevision(q.ResourceVersion)
+		if err != nil {
+			return err
+		}
+		if source, err = e.objects.Cache.Watch(rev); err != nil {
+			return resourceExpired("too old resource version: " + q.ResourceVersion + " (" + strconv.FormatInt(e.objects.set.Rev(), 10) + ")")
+		}
+		wr.begin()
+		wr.written = rev
+	}
+	wr.run(ctx, source)
+	return nil
+}
+
+func checkInitialEvents(o *metav1.ListOptions) error {
+	if o.SendInitialEvents == nil {
+		if o.ResourceVersionMatch != "" {
+			return apierrors.NewBadRequest("resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided")
+		}
+		return nil
+	}
+	if o.ResourceVersionMatch != metav1.ResourceVersionMatchNotOlderThan {
+		return apierrors.NewBadRequest("resourceVersionMatch: Forbidden: sendInitialEvents requires setting resourceVersionMatch to NotOlderThan")
+	}
+	return nil
+}
+
+// negotiateWatch is negotiate for streams: media types may carry stream=watch.
+func negotiateWatch(accept string) (format, bool) {
+	f, ok := negotiate(accept, true)
+	if ok && f.media == mediaYAML {
+		f.media = mediaJSON
+	}
+	return f, ok
+}
+
+// begin sends the header, so that the client knows that it is watching.
+func (wr *watcher) begin() {
+	h := wr.w.Header()
+	switch wr.c.format.media {
+	case mediaProtobuf:
+		h.Set("Content-Type", mediaProtobuf+";stream=watch")
+	default:
+		h.Set("Content-Type", mediaJSON)
+	}
+	h.Set("Cache-Control", "no-cache, private")
+	wr.w.WriteHeader(http.StatusOK)
+	wr.flush = func() {}
+	if f, ok := wr.w.(http.Flusher); ok {
+		wr.flush = f.Flush
+	}
+	wr.flush()
+}
+
+// initial writes what is there now as ADDED events.
+func (wr *watcher) initial(s cacher.Snapshot) bool {
+	prefix, start := wr.e.prefix(wr.q)
+	n, ok := 0, true
+	s.Each(prefix, start, func(o *cacher.Object) bool {
+		if !wr.q.matches(wr.e, o) {
+			return true
+		}
+		ok = wr.object(watch.Added, o)
+		if n++; n%watchBatch == 0 {
+			ok = ok && wr.send()
+		}
+		return ok
+	})
+	wr.written = s.Rev
+	return ok && wr.send()
+}
+
+// run writes changes until the client goes, the time is up or the watch fell behind.
+func (wr *watcher) run(ctx context.Context, source *cacher.Watch) {
+	var bookmark <-chan time.Time
+	advanced := (<-chan struct{})(nil)
+	events := make([]cacher.Event, 0, watchBatch)
+	for {
+		rev, moved := wr.e.objects.set.Advanced()
+		batch, wait, err := source.Poll(events[:0])
+		if err != nil {
+			wr.expired()
+			return
+		}
+		for i := range batch {
+			if !wr.event(&batch[i]) {
+				return
+			}
+		}
+		if len(batch) > 0 {
+			if !wr.send() {
+				return
+			}
+			continue
+		}
+		if wr.q.AllowWatchBookmarks && bookmark == nil {
+			if rev > wr.written {
+				bookmark, advanced = time.After(bookmarkEvery), nil
+			} else {
+				advanced = moved
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-wait:
+		case <-advanced:
+			advanced = nil
+		case <-bookmark:
+			bookmark = nil
+			if rev > wr.written && !wr.bookmark(rev, false) {
+				return
+			}
+		}
+	}
+}
+
+// event writes a change as this watch sees it: an object that begins to match
+// is ADDED, one that stops to is DELETED.
+func (wr *watcher) event(e *cacher.Event) bool {
+	now := !e.Deleted && wr.q.inScope(wr.e, e.Object)
+	before := e.Prev != nil && wr.q.inScope(wr.e, e.Prev)
+	switch {
+	case now && before:
+		return wr.object(watch.Modified, e.Object)
+	case now:
+		return wr.object(watch.Added, e.Object)
+	case before && e.Deleted:
+		return wr.object(watch.Deleted, e.Object)
+	case before:
+		// The last state that matched, under the revision of the change.
+		return wr.object(watch.Deleted, e.Prev.Gone(e.Object.Rev))
+	}
+	return true
+}
+
+func (q *query) inScope(e *endpoint, o *cacher.Object) bool { return q.matches(e, o) }
+
+func (wr *watcher) object(t watch.EventType, o *cacher.Object) bool {
+	wr.written = max(wr.written, o.Rev)
+	body, err := wr.encode(o)
+	if err != nil {
+		return false
+	}
+	wr.frame(&wr.buf, t, body)
+	return true
+}
+
+func (wr *watcher) encode(o *cacher.Object) ([]byte, error) {
+	c := wr.c
+	switch c.format.as {
+	case "":
+		return wr.e.encodeItem(c.format.media, o)
+	case "Table":
+		table, err := wr.e.table(c, &page{items: []*cacher.Object{o}, rev: o.Rev}, !wr.headed)
+		if err != nil {
+			return nil, err
+		}
+		wr.headed = true
+		return json.Marshal(table)
+	default:
+		return wr.e.server.codecs.encode(c.format, partial(c.format, o))
+	}
+}
+
+// bookmark tells the client that it has seen everything up to rev.
+func (wr *watcher) bookmark(rev int64, initialEnd bool) bool {
+	obj := wr.e.new()
+	obj.GetObjectKind().SetGroupVersionKind(wr.e.gvk)
+	meta := metaOf(obj)
+	meta.ResourceVersion = strconv.FormatInt(rev, 10)
+	if initialEnd {
+		meta.Annotations = map[string]string{metav1.InitialEventsAnnotationKey: "true"}
+	}
+	o := &cacher.Object{Obj: obj, Meta: meta}
+	if wr.c.format.as == "Table" {
+		t := &metav1.Table{TypeMeta: metav1.TypeMeta{APIVersion: wr.c.format.asGV.String(), Kind: "Table"}}
+		t.ResourceVersion = meta.ResourceVersion
+		raw, err := json.Marshal(partial(wr.c.format, o))
+		if err != nil {
+			return false
+		}
+		t.Rows = []metav1.TableRow{{Object: runtime.RawExtension{Raw: raw}, Cells: []any{}}}
+		return wr.plain(watch.Bookmark, t) && wr.send()
+	}
+	ok := wr.object(watch.Bookmark, o) && wr.send()
+	wr.written = rev
+	return ok
+}
+
+// expired tells the client to list again.
+func (wr *watcher) expired() {
+	wr.plain(watch.Error, statusOf(resourceExpired("The resourceVersion for the provided watch is too old.")))
+	wr.send()
+}
+
+func (wr *watcher) plain(t watch.EventType, obj runtime.Object) bool {
+	body, err := wr.e.server.codecs.encode(wr.c.format, obj)
+	if err != nil {
+		return false
+	}
+	wr.frame(&wr.buf, t, body)
+	return true
+}
+
+func (wr *watcher) send() bool {
+	if wr.buf.Len() == 0 {
+		return true
+	}
+	_, err := wr.w.Write(wr.buf.Bytes())
+	wr.buf.Reset()
+	if wr.buf.Cap() > 1<<20 {
+		wr.buf = bytes.Buffer{}
+	}
+	wr.flush()
+	return err == nil
+}
+
+// A frame appends one event of a stream.
+type frame func(out *bytes.Buffer, t watch.EventType, object []byte)
+
+// frameJSON writes {"type":…,"object":…} and a line end.
+func frameJSON(out *bytes.Buffer, t watch.EventType, object []byte) {
+	out.WriteString(`{"type":"`)
+	out.WriteString(string(t))
+	out.WriteString(`","object":`)
+	out.Write(object)
+	out.WriteString("}\n")
+}
+
+// frameProtobuf writes the length (4 bytes, big endian) and a WatchEvent:
+// type (field 1), object (field 2) as RawExtension { raw (field 1) }.
+func frameProtobuf(out *bytes.Buffer, t watch.EventType, object []byte) {
+	inner := 1 + uvarintLen(len(object)) + len(object)
+	size := 1 + uvarintLen(len(t)) + len(t) + 1 + uvarintLen(inner) + inner
+	head := make([]byte, 4, 32)
+	binary.BigEndian.PutUint32(head, uint32(size))
+	head = append(head, 1<<3|2)
+	head = appendUvarint(head, len(t))
+	head = append(head, t...)
+	head = append(head, 2<<3|2)
+	head = appendUvarint(head, inner)
+	head = append(head, 1<<3|2)
+	head = appendUvarint(head, len(object))
+	out.Write(head)
+	out.Write(object)
+}

@@ -1,0 +1,245 @@
+package rest
+
+import (
+	"fmt"
+	"net/http"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/periplus/periplus/apiserver/cacher"
+	"github.com/periplus/periplus/apiserver/registry"
+	"github.com/periplus/periplus/journey"
+)
+
+// decode reads the request's object and turns it into the stored version.
+func (e *endpoint) decode(w http.ResponseWriter, r *http.Request, validation string) (runtime.Object, error) {
+	validation, err := fieldValidation(validation)
+	if err != nil {
+		return nil, err
+	}
+	body, err := readBody(w, r)
+	if err != nil {
+		return nil, err
+	}
+	obj, err := e.server.codecs.decodeBody(r, body, e.gvk, e.new(), validation)
+	if err != nil {
+		return nil, err
+	}
+	return e.stored(obj)
+}
+
+func (e *endpoint) new() runtime.Object {
+	if e.also != nil {
+		return e.also.New()
+	}
+	return e.objects.Resource.New()
+}
+
+// stored turns an object of the endpoint's version into the stored version.
+func (e *endpoint) stored(obj runtime.Object) (runtime.Object, error) {
+	if e.also == nil {
+		return obj, nil
+	}
+	out, err := e.also.To(obj)
+	if err != nil {
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("%s cannot be converted: %v", e.gvk, err))
+	}
+	return out, nil
+}
+
+// create serves POST to a collection.
+func (e *endpoint) create(w http.ResponseWriter, r *http.Request, c *call) error {
+	options := &metav1.CreateOptions{}
+	if err := decodeOptions(r.URL.Query(), options); err != nil {
+		return err
+	}
+	dry, err := dryRun(options.DryRun)
+	if err != nil {
+		return err
+	}
+	obj, err := e.decode(w, r, options.FieldValidation)
+	if err != nil {
+		return err
+	}
+	meta := metaOf(obj)
+	joinTrace(meta, r)
+	if e.objects.Resource.Namespaced && c.info.Namespace == "" {
+		// POST to /api/v1/pods: the object names its namespace.
+		return apierrors.NewMethodNotSupported(e.gvr.GroupResource(), "create")
+	}
+	created, err := e.objects.Create(r.Context(), obj, c.info.Namespace, Write{Strategy: e.objects.Resource.Strategy, Options: options, DryRun: dry})
+	if err != nil {
+		return err
+	}
+	return e.writeObject(w, r, c, http.StatusCreated, created)
+}
+
+// joinTrace lets the object carry the trace of a request that has one.
+func joinTrace(meta *metav1.ObjectMeta, r *http.Request) {
+	parent := r.Header.Get("Traceparent")
+	if parent == "" || meta.Annotations[journey.Annotation] != "" {
+		return
+	}
+	if _, ok := journey.Parse(parent); ok {
+		metav1.SetMetaDataAnnotation(meta, journey.Annotation, parent)
+	}
+}
+
+// review serves POST of kinds that are answered and not stored.
+func (e *endpoint) review(w http.ResponseWriter, r *http.Request, c *call) error {
+	options := &metav1.CreateOptions{}
+	if err := decodeOptions(r.URL.Query(), options); err != nil {
+		return err
+	}
+	obj, err := e.decode(w, r, options.FieldValidation)
+	if err != nil {
+		return err
+	}
+	if err := e.objects.place(metaOf(obj), c.info.Namespace); err != nil {
+		return err
+	}
+	if errs := e.objects.Resource.Strategy.Validate(r.Context(), obj); len(errs) > 0 {
+		return apierrors.NewInvalid(e.gvk.GroupKind(), "", errs)
+	}
+	answer, err := e.objects.Resource.Create(r.Context(), obj)
+	if err != nil {
+		return err
+	}
+	answer.GetObjectKind().SetGroupVersionKind(e.gvk)
+	e.server.codecs.WriteObject(w, r, http.StatusCreated, answer)
+	return nil
+}
+
+// update serves PUT of one object or its status.
+func (e *endpoint) update(w http.ResponseWriter, r *http.Request, c *call, s registry.Strategy) error {
+	options := &metav1.UpdateOptions{}
+	if err := decodeOptions(r.URL.Query(), options); err != nil {
+		return err
+	}
+	dry, err := dryRun(options.DryRun)
+	if err != nil {
+		return err
+	}
+	wanted, err := e.decode(w, r, options.FieldValidation)
+	if err != nil {
+		return err
+	}
+	meta := metaOf(wanted)
+	switch {
+	case meta.Name == "":
+		meta.Name = c.info.Name
+	case meta.Name != c.info.Name:
+		return apierrors.NewBadRequest(fmt.Sprintf("the name of the object (%s) does not match the name on the URL (%s)", meta.Name, c.info.Name))
+	}
+	if err := e.objects.place(meta, c.info.Namespace); err != nil {
+		return err
+	}
+	change := func(current runtime.Object) (runtime.Object, error) {
+		out := wanted.DeepCopyObject()
+		if uid := metaOf(out).UID; uid != "" && metaOf(current).UID != "" && uid != metaOf(current).UID {
+			return nil, apierrors.NewConflict(e.gvr.GroupResource(), meta.Name,
+				fmt.Errorf("Precondition failed: UID in precondition: %v, UID in object meta: %v", uid, metaOf(current).UID))
+		}
+		return out, nil
+	}
+	obj, created, err := e.objects.Update(r.Context(), c.info.Namespace, c.info.Name, change, Write{
+		Strategy: s, Subresource: c.info.Subresource, Options: options, DryRun: dry, CreateIfAbsent: c.info.Subresource == "",
+	})
+	if err != nil {
+		return e.staleError(err, c)
+	}
+	code := http.StatusOK
+	if created {
+		code = http.StatusCreated
+	}
+	return e.writeObject(w, r, c, code, obj)
+}
+
+// staleError words a conflict as upstream does.
+func (e *endpoint) staleError(err error, c *call) error {
+	if s, ok := err.(*apierrors.StatusError); ok && s.ErrStatus.Reason == metav1.StatusReasonConflict && s.ErrStatus.Details != nil {
+		s.ErrStatus.Details.Kind = e.gvr.Resource
+		_ = c
+	}
+	return err
+}
+
+// scale serves GET, PUT and PATCH of the replica count.
+func (e *endpoint) scale(w http.ResponseWriter, r *http.Request, c *call) error {
+	view := e.objects.Resource.Scale
+	switch c.info.Verb {
+	case "get":
+		obj, err := e.objects.Get(r.Context(), c.info.Namespace, c.info.Name)
+		if err != nil {
+			return err
+		}
+		return e.writeScale(w, r, obj, http.StatusOK)
+	case "update":
+		options := &metav1.UpdateOptions{}
+		if err := decodeOptions(r.URL.Query(), options); err != nil {
+			return err
+		}
+		wanted, err := e.decodeScale(w, r, options.FieldValidation)
+		if err != nil {
+			return err
+		}
+		return e.updateScale(w, r, c, options, options.DryRun, func(current runtime.Object) (runtime.Object, error) {
+			out := current.DeepCopyObject()
+			if wanted.ResourceVersion != "" {
+				metaOf(out).ResourceVersion = wanted.ResourceVersion
+			} else {
+				metaOf(out).ResourceVersion = ""
+			}
+			return out, view.Set(out, wanted.Spec.Replicas)
+		})
+	case "patch":
+		options := &metav1.PatchOptions{}
+		if err := decodeOptions(r.URL.Query(), options); err != nil {
+			return err
+		}
+		p, err := e.readPatch(w, r, options)
+		if err != nil {
+			return err
+		}
+		return e.updateScale(w, r, c, options, options.DryRun, func(current runtime.Object) (runtime.Object, error) {
+			before, err := view.Get(current)
+			if err != nil {
+				return nil, err
+			}
+			after, err := p.apply(before, scaleKind)
+			if err != nil {
+				return nil, err
+			}
+			out := current.DeepCopyObject()
+			metaOf(out).ResourceVersion = metaOf(after).ResourceVersion
+			return out, setScale(view, out, after)
+		})
+	}
+	return apierrors.NewMethodNotSupported(e.gvr.GroupResource(), c.info.Verb)
+}
+
+func (e *endpoint) updateScale(w http.ResponseWriter, r *http.Request, c *call, options runtime.Object, dryRuns []string, change Change) error {
+	dry, err := dryRun(dryRuns)
+	if err != nil {
+		return err
+	}
+	obj, _, err := e.objects.Update(r.Context(), c.info.Namespace, c.info.Name, change, Write{
+		Strategy: e.objects.Resource.Strategy, Subresource: "scale", Options: options, DryRun: dry,
+	})
+	if err != nil {
+		return err
+	}
+	return e.writeScale(w, r, obj, http.StatusOK)
+}
+
+func (e *endpoint) writeScale(w http.ResponseWriter, r *http.Request, obj *cacher.Object, code int) error {
+	s, err := e.objects.Resource.Scale.Get(obj.Obj)
+	if err != nil {
+		return err
+	}
+	s.GetObjectKind().SetGroupVersionKind(scaleKind)
+	e.server.codecs.WriteObject(w, r, code, s)
+	return nil
+}
