@@ -1,0 +1,2 @@
+// Package device describes device nodes: type, numbers, mode and owner.
+package device
