@@ -1,0 +1,127 @@
+package authz
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apiserver/pkg/authentication/user"
+
+	"github.com/periplus/periplus/apiserver/request"
+)
+
+// A Question is one thing that somebody wants to do.
+type Question struct {
+	User        user.Info
+	Verb        string
+	IsResource  bool
+	Group       string
+	Version     string
+	Resource    string
+	Subresource string
+	Namespace   string
+	Name        string
+	Path        string // of a non-resource request
+}
+
+// A Decision is a mode's answer.
+type Decision int
+
+// The decisions.
+const (
+	NoOpinion Decision = iota
+	Allow
+	Deny
+)
+
+// A Mode answers questions. reason is for the log and the message of a denial.
+type Mode interface {
+	Authorize(ctx context.Context, q *Question) (d Decision, reason string)
+}
+
+// A Chain asks modes in turn.
+type Chain []Mode
+
+// Authorize returns the first opinion.
+func (c Chain) Authorize(ctx context.Context, q *Question) (Decision, string) {
+	var reasons []string
+	for _, m := range c {
+		d, reason := m.Authorize(ctx, q)
+		if d != NoOpinion {
+			return d, reason
+		}
+		if reason != "" {
+			reasons = append(reasons, reason)
+		}
+	}
+	return NoOpinion, strings.Join(reasons, ", ")
+}
+
+// Masters allows everything to members of system:masters.
+type Masters struct{}
+
+// Authorize implements Mode.
+func (Masters) Authorize(_ context.Context, q *Question) (Decision, string) {
+	for _, g := range q.User.GetGroups() {
+		if g == user.SystemPrivilegedGroup {
+			return Allow, ""
+		}
+	}
+	return NoOpinion, ""
+}
+
+// Of returns the question that a request asks.
+func Of(s *request.State) *Question {
+	i := &s.Info
+	q := &Question{User: s.User, Verb: i.Verb, IsResource: i.IsResource, Path: i.Path}
+	if i.IsResource {
+		q.Group, q.Version, q.Resource, q.Subresource = i.Group, i.Version, i.Resource, i.Subresource
+		q.Namespace, q.Name = i.Namespace, i.Name
+		if i.Resource == "namespaces" && i.Namespace == i.Name {
+			q.Namespace = i.Name
+		}
+	}
+	return q
+}
+
+// Forbidden is the answer to a request that is not allowed, in upstream's words.
+func Forbidden(q *Question, reason string) error {
+	what := message(q)
+	if reason != "" {
+		what += ": " + reason
+	}
+	details := &metav1.StatusDetails{Name: q.Name, Group: q.Group, Kind: q.Resource}
+	text := "forbidden: " + what
+	if q.IsResource {
+		gr := q.Resource
+		if q.Group != "" {
+			gr += "." + q.Group
+		}
+		text = gr + " is " + text
+		if q.Name != "" {
+			text = fmt.Sprintf("%s %q is forbidden: %s", gr, q.Name, what)
+		}
+	}
+	return &apierrors.StatusError{ErrStatus: metav1.Status{
+		Status: metav1.StatusFailure, Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden, Message: text, Details: details,
+	}}
+}
+
+func message(q *Question) string {
+	name := q.User.GetName()
+	if !q.IsResource {
+		return fmt.Sprintf("User %q cannot %s path %q", name, q.Verb, q.Path)
+	}
+	resource := q.Resource
+	if q.Subresource != "" {
+		resource += "/" + q.Subresource
+	}
+	text := fmt.Sprintf("User %q cannot %s resource %q in API group %q", name, q.Verb, resource, q.Group)
+	if q.Namespace != "" {
+		return text + fmt.Sprintf(" in the namespace %q", q.Namespace)
+	}
+	return text + " at the cluster scope"
+}

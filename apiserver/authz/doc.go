@@ -1,0 +1,6 @@
+// Package authz decides whether a request is allowed. A Mode answers allow,
+// deny or no opinion; the first opinion counts, none means no.
+//
+//	authz/rbac   roles and bindings, and the default ones
+//	authz/node   what a node may read: what its pods use
+package authz
