@@ -65,7 +65,7 @@ type Config struct {
 	Tokens authenticator.Token
 	// Authorizer decides on resource "nodes" with upstream's sub-resources; see SubjectAccessReviews.
 	// Members of system:masters are let through without it.
-	Authorizer authorizer.Authorizer
+	Authorizer authorizer.UnconditionalAuthorizer
 	// Metrics serves /metrics and what is below it, if not nil.
 	Metrics http.Handler
 	// Log defaults to slog.Default().
