@@ -134,3 +134,7 @@ func eventComponent(name string) string {
 	}
 	return name
 }
+
+// ErrStale is returned by a Reconciler when its cache has not caught up with its
+// own writes. The key is tried again shortly, and nobody is told.
+var ErrStale = errors.New("cache is behind the controller's own writes")

@@ -107,7 +107,7 @@ func (q *Queue) process(ctx context.Context, log *slog.Logger, reconciler Reconc
 	case err != nil:
 		// A conflict only says that the cache lags: the next event or try settles it.
 		level := slog.LevelWarn
-		if apierrors.IsConflict(err) || apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
+		if errors.Is(err, ErrStale) || apierrors.IsConflict(err) || apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
 			level = slog.LevelDebug
 		}
 		log.Log(ctx, level, "reconcile failed", base.KeyKey, key.String(), base.KeyError, err)

@@ -3,15 +3,29 @@ package all
 import (
 	"github.com/periplus/periplus/controllers"
 	"github.com/periplus/periplus/controllers/deployment"
+	"github.com/periplus/periplus/controllers/endpoints"
+	"github.com/periplus/periplus/controllers/endpointslice"
+	"github.com/periplus/periplus/controllers/garbagecollector"
+	"github.com/periplus/periplus/controllers/namespace"
+	"github.com/periplus/periplus/controllers/nodeipam"
 	"github.com/periplus/periplus/controllers/replicaset"
 	"github.com/periplus/periplus/controllers/replicationcontroller"
+	"github.com/periplus/periplus/controllers/rootca"
+	"github.com/periplus/periplus/controllers/serviceaccount"
 )
 
 // Controllers lists every controller, one line each.
 func Controllers() []controllers.Controller {
 	return []controllers.Controller{
+		nodeipam.Controller(),
+		serviceaccount.Controller(),
+		rootca.Controller(),
 		deployment.Controller(),
 		replicaset.Controller(),
 		replicationcontroller.Controller(),
+		endpointslice.Controller(),
+		endpoints.Controller(),
+		namespace.Controller(),
+		garbagecollector.Controller(),
 	}
 }
