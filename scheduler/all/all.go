@@ -1,0 +1,40 @@
+// Package all is the explicit list of the scheduler's plug-ins: one line each, in the
+// order in which they run, with upstream's weights. A new plug-in is one package and
+// one line here.
+package all
+
+import (
+	"github.com/periplus/periplus/scheduler"
+	"github.com/periplus/periplus/scheduler/defaultbinder"
+	"github.com/periplus/periplus/scheduler/imagelocality"
+	"github.com/periplus/periplus/scheduler/nodeaffinity"
+	"github.com/periplus/periplus/scheduler/nodename"
+	"github.com/periplus/periplus/scheduler/nodeports"
+	"github.com/periplus/periplus/scheduler/noderesources"
+	"github.com/periplus/periplus/scheduler/nodeunschedulable"
+	"github.com/periplus/periplus/scheduler/queuesort"
+	"github.com/periplus/periplus/scheduler/schedulinggates"
+	"github.com/periplus/periplus/scheduler/tainttoleration"
+)
+
+// Plugins returns the plug-ins of the default profile.
+func Plugins() []scheduler.Use {
+	return []scheduler.Use{
+		{New: schedulinggates.New},
+		{New: queuesort.New},
+		{New: nodeunschedulable.New},
+		{New: nodename.New},
+		{New: tainttoleration.New, Weight: 3},
+		{New: nodeaffinity.New(nodeaffinity.Args{}), Weight: 2},
+		{New: nodeports.New},
+		{New: noderesources.NewFit(noderesources.FitArgs{}), Weight: 1},
+		{New: noderesources.NewBalanced, Weight: 1},
+		{New: imagelocality.New, Weight: 1},
+		{New: defaultbinder.New},
+	}
+}
+
+// Profiles returns the default profile, for pods with schedulerName "default-scheduler".
+func Profiles() []scheduler.Profile {
+	return []scheduler.Profile{{SchedulerName: scheduler.DefaultName, Plugins: Plugins()}}
+}
