@@ -22,6 +22,7 @@ type Layers interface {
 	Acquire(chainID string) bool
 	Release(chainID string)
 	Collect(ctx context.Context) error
+	LayersUsage() (bytes, inodes int64)
 }
 
 // Auth are credentials for one registry: a name and password, a bearer token,

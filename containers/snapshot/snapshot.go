@@ -46,7 +46,7 @@ type Snapshotter interface {
 	// start, when all images have acquired their layers.
 	Collect(ctx context.Context) error
 	// LayersUsage is what all layers together occupy.
-	LayersUsage() Usage
+	LayersUsage() (bytes, inodes int64)
 
 	// Prepare makes the writable top of container id on the layers that end
 	// with chainID. Calling it again with the same chainID changes nothing.
