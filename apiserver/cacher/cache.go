@@ -64,6 +64,13 @@ func (c *Cache) Get(key string) *Object {
 	return o
 }
 
+// Version returns a number that grows with every change of the objects.
+func (c *Cache) Version() int64 {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return c.tail + int64(c.gen)
+}
+
 // A Snapshot is the cache at one revision. It stays as it is.
 type Snapshot struct {
 	tree *btree.BTreeG[*Object]

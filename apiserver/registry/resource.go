@@ -36,6 +36,10 @@ type Resource struct {
 	// Scale gives access to the replica count; nil means no /scale.
 	Scale *Scale
 
+	// Views are further subresources that show the same object under rules of
+	// their own: ephemeralcontainers, resize, finalize, approval.
+	Views map[string]Strategy
+
 	// SelectableFields lists the field selectors that are understood besides
 	// metadata.name and metadata.namespace; Fields returns their values.
 	SelectableFields []string

@@ -263,10 +263,41 @@ func (e *endpoint) dispatch(w http.ResponseWriter, r *http.Request, c *call) err
 		}
 	case sub == "scale" && res.Scale != nil:
 		return e.scale(w, r, c)
+	case res.Views[sub] != nil:
+		switch c.info.Verb {
+		case "get":
+			return e.get(w, r, c)
+		case "update":
+			return e.update(w, r, c, res.Views[sub])
+		case "patch":
+			return e.patch(w, r, c, res.Views[sub])
+		}
 	default:
 		return noResource(e.gvr.GroupResource())
 	}
 	return apierrors.NewMethodNotSupported(e.gvr.GroupResource(), c.info.Verb)
+}
+
+// Decode reads a request's body as an object of the given kind, as strictly as
+// the request asks for.
+func (s *Server) Decode(w http.ResponseWriter, r *http.Request, gvk schema.GroupVersionKind, into runtime.Object) (runtime.Object, error) {
+	validation, err := fieldValidation(r.URL.Query().Get("fieldValidation"))
+	if err != nil {
+		return nil, err
+	}
+	body, err := readBody(w, r)
+	if err != nil {
+		return nil, err
+	}
+	return s.codecs.decodeBody(r, body, gvk, into, validation)
+}
+
+// Version returns a number that changes with every change of a resource's objects.
+func (s *Server) Version(gvr schema.GroupVersionResource) int64 {
+	if o := s.Objects(gvr); o != nil && o.Cache != nil {
+		return o.Cache.Version()
+	}
+	return 0
 }
 
 // get serves GET of one object.

@@ -1,0 +1,99 @@
+package subresource
+
+import (
+	"fmt"
+	"maps"
+	"net/http"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/periplus/periplus/apiserver/registry"
+	"github.com/periplus/periplus/apiserver/request"
+	"github.com/periplus/periplus/apiserver/rest"
+	"github.com/periplus/periplus/journey"
+)
+
+// binding assigns a pod to a node, once.
+type binding struct{ Config }
+
+func (b binding) serve(w http.ResponseWriter, r *http.Request, info *request.Info, pods *rest.Objects) error {
+	if info.Verb != "create" {
+		return apierrors.NewMethodNotSupported(pods.Resource.GVR.GroupResource(), info.Verb)
+	}
+	start := time.Now()
+	kind := corev1.SchemeGroupVersion.WithKind("Binding")
+	obj, err := b.Server.Decode(w, r, kind, &corev1.Binding{})
+	if err != nil {
+		return err
+	}
+	bind, ok := obj.(*corev1.Binding)
+	if !ok {
+		return apierrors.NewBadRequest(fmt.Sprintf("the body is a %T, want a Binding", obj))
+	}
+	if errs := checkTarget(bind); len(errs) > 0 {
+		return apierrors.NewInvalid(kind.GroupKind(), info.Name, errs)
+	}
+	var preconditions *metav1.Preconditions
+	if bind.UID != "" {
+		preconditions = &metav1.Preconditions{UID: &bind.UID}
+	}
+	dry := r.URL.Query().Get("dryRun") == metav1.DryRunAll
+	pod, _, err := pods.Update(r.Context(), info.Namespace, info.Name, func(current runtime.Object) (runtime.Object, error) {
+		return assign(current.(*corev1.Pod), bind, pods)
+	}, rest.Write{Strategy: registry.Funcs[*corev1.Pod]{}, Subresource: "binding", Internal: true, Preconditions: preconditions, DryRun: dry})
+	if err != nil {
+		return err
+	}
+	b.Journey.Record(journey.Step("apiserver", "bound to "+bind.Target.Name, "Pod", pod.Meta, start))
+	b.Server.Codecs().WriteObject(w, r, http.StatusCreated, success())
+	return nil
+}
+
+func checkTarget(b *corev1.Binding) field.ErrorList {
+	var errs field.ErrorList
+	target := field.NewPath("target")
+	if b.Target.Kind != "" && b.Target.Kind != "Node" {
+		errs = append(errs, field.NotSupported(target.Child("kind"), b.Target.Kind, []string{"Node", "<empty>"}))
+	}
+	if b.Target.Name == "" {
+		errs = append(errs, field.Required(target.Child("name"), ""))
+	}
+	return errs
+}
+
+// assign returns the pod bound to the target.
+func assign(pod *corev1.Pod, b *corev1.Binding, pods *rest.Objects) (*corev1.Pod, error) {
+	refuse := func(format string, args ...any) error {
+		return apierrors.NewConflict(pods.Resource.GVR.GroupResource(), pod.Name, fmt.Errorf(format, args...))
+	}
+	switch {
+	case pod.DeletionTimestamp != nil:
+		return nil, refuse("pod %s is being deleted, cannot be assigned to a host", pod.Name)
+	case pod.Spec.NodeName != "":
+		return nil, refuse("pod %s is already assigned to node %q", pod.Name, pod.Spec.NodeName)
+	case len(pod.Spec.SchedulingGates) > 0:
+		return nil, refuse("pod %s has non-empty .spec.schedulingGates", pod.Name)
+	}
+	out := pod.DeepCopy()
+	out.ResourceVersion = ""
+	out.Spec.NodeName = b.Target.Name
+	if len(b.Annotations) > 0 && out.Annotations == nil {
+		out.Annotations = map[string]string{}
+	}
+	maps.Copy(out.Annotations, b.Annotations)
+	now := metav1.NewTime(time.Now().UTC().Truncate(time.Second))
+	scheduled := corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionTrue, LastTransitionTime: now, ObservedGeneration: out.Generation}
+	for i := range out.Status.Conditions {
+		if out.Status.Conditions[i].Type == corev1.PodScheduled {
+			out.Status.Conditions[i] = scheduled
+			return out, nil
+		}
+	}
+	out.Status.Conditions = append(out.Status.Conditions, scheduled)
+	return out, nil
+}

@@ -1,0 +1,226 @@
+package subresource
+
+import (
+	"crypto/tls"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/periplus/periplus/apiserver/request"
+	"github.com/periplus/periplus/apiserver/rest"
+)
+
+var nodesResource = schema.GroupVersionResource{Version: "v1", Resource: "nodes"}
+
+// defaultKubeletPort is used when a node does not say where its kubelet listens.
+const defaultKubeletPort = 10250
+
+// kubelets passes requests on to kubelets, pods and services.
+type kubelets struct {
+	Config
+	transport *http.Transport // to kubelets: mutual TLS, HTTP/1.1 so that connections can be upgraded
+	plain     *http.Transport // to pods and services
+}
+
+func newKubelets(c Config) *kubelets {
+	dial := (&net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second}).DialContext
+	none := map[string]func(string, *tls.Conn) http.RoundTripper{}
+	return &kubelets{
+		Config: c,
+		transport: &http.Transport{
+			DialContext: dial, TLSClientConfig: c.KubeletTLS, TLSNextProto: none,
+			MaxIdleConnsPerHost: 4, IdleConnTimeout: 30 * time.Second, DisableCompression: true,
+		},
+		plain: &http.Transport{DialContext: dial, TLSNextProto: none, MaxIdleConnsPerHost: 4, IdleConnTimeout: 30 * time.Second, DisableCompression: true},
+	}
+}
+
+// address returns where a node's kubelet listens.
+func (k *kubelets) address(node string) (string, error) {
+	obj, err := k.Server.Get(nodesResource, "", node)
+	if err != nil {
+		return "", err
+	}
+	n := obj.(*corev1.Node)
+	port := int(n.Status.DaemonEndpoints.KubeletEndpoint.Port)
+	if port == 0 {
+		port = defaultKubeletPort
+	}
+	for _, kind := range []corev1.NodeAddressType{corev1.NodeInternalIP, corev1.NodeHostName, corev1.NodeExternalIP} {
+		for _, a := range n.Status.Addresses {
+			if a.Type == kind {
+				return net.JoinHostPort(a.Address, strconv.Itoa(port)), nil
+			}
+		}
+	}
+	return "", apierrors.NewServiceUnavailable(fmt.Sprintf("node %q has no address to reach its kubelet at", node))
+}
+
+// forward passes the request on; upgrades (SPDY, WebSocket) become a tunnel.
+func (k *kubelets) forward(w http.ResponseWriter, r *http.Request, target *url.URL, t http.RoundTripper) error {
+	proxy := &httputil.ReverseProxy{
+		Transport: t, FlushInterval: -1,
+		Rewrite: func(p *httputil.ProxyRequest) {
+			p.Out.URL = target
+			p.Out.Host = target.Host
+			p.SetXForwarded()
+			p.Out.Header.Del("Authorization") // the caller's credentials are ours alone
+		},
+		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
+			k.Server.Codecs().WriteError(w, r, apierrors.NewInternalError(fmt.Errorf("error dialing backend: %w", err)))
+		},
+	}
+	proxy.ServeHTTP(w, r)
+	return nil
+}
+
+// pod returns the pod of a request, which must be on a node.
+func (k *kubelets) pod(r *http.Request, info *request.Info, pods *rest.Objects) (*corev1.Pod, error) {
+	obj, err := pods.Get(r.Context(), info.Namespace, info.Name)
+	if err != nil {
+		return nil, err
+	}
+	return obj.Obj.(*corev1.Pod), nil
+}
+
+// container picks the container that a request is about, as upstream words it.
+func container(p *corev1.Pod, name string) (string, error) {
+	if name != "" {
+		for _, n := range containerNames(p) {
+			if n == name {
+				return name, nil
+			}
+		}
+		return "", apierrors.NewBadRequest(fmt.Sprintf("container %s is not valid for pod %s", name, p.Name))
+	}
+	switch len(p.Spec.Containers) {
+	case 1:
+		return p.Spec.Containers[0].Name, nil
+	case 0:
+		return "", apierrors.NewBadRequest(fmt.Sprintf("a container name must be specified for pod %s", p.Name))
+	}
+	var apps, inits []string
+	for i := range p.Spec.Containers {
+		apps = append(apps, p.Spec.Containers[i].Name)
+	}
+	for i := range p.Spec.InitContainers {
+		inits = append(inits, p.Spec.InitContainers[i].Name)
+	}
+	text := fmt.Sprintf("a container name must be specified for pod %s, choose one of: [%s]", p.Name, strings.Join(apps, " "))
+	if len(inits) > 0 {
+		text += fmt.Sprintf(" or one of the init containers: [%s]", strings.Join(inits, " "))
+	}
+	return "", apierrors.NewBadRequest(text)
+}
+
+func containerNames(p *corev1.Pod) []string {
+	var out []string
+	for i := range p.Spec.Containers {
+		out = append(out, p.Spec.Containers[i].Name)
+	}
+	for i := range p.Spec.InitContainers {
+		out = append(out, p.Spec.InitContainers[i].Name)
+	}
+	for i := range p.Spec.EphemeralContainers {
+		out = append(out, p.Spec.EphemeralContainers[i].Name)
+	}
+	return out
+}
+
+// toKubelet forwards to a path below the pod's kubelet.
+func (k *kubelets) toKubelet(w http.ResponseWriter, r *http.Request, p *corev1.Pod, path string, query url.Values) error {
+	if p.Spec.NodeName == "" {
+		return apierrors.NewBadRequest(fmt.Sprintf("pod %s does not have a host assigned", p.Name))
+	}
+	address, err := k.address(p.Spec.NodeName)
+	if err != nil {
+		return err
+	}
+	target := &url.URL{Scheme: "https", Host: address, Path: path, RawQuery: query.Encode()}
+	return k.forward(w, r, target, k.transport)
+}
+
+func (k *kubelets) log(w http.ResponseWriter, r *http.Request, info *request.Info, pods *rest.Objects) error {
+	if info.Verb != "get" {
+		return apierrors.NewMethodNotSupported(pods.Resource.GVR.GroupResource(), info.Verb)
+	}
+	p, err := k.pod(r, info, pods)
+	if err != nil {
+		return err
+	}
+	query := r.URL.Query()
+	name, err := container(p, query.Get("container"))
+	if err != nil {
+		return err
+	}
+	query.Del("container")
+	if p.Spec.NodeName == "" {
+		// Nothing has been logged yet.
+		w.Header().Set("Content-Type", "text/plain")
+		return nil
+	}
+	return k.toKubelet(w, r, p, "/containerLogs/"+p.Namespace+"/"+p.Name+"/"+name, query)
+}
+
+// streams renames the API's parameters to the kubelet's.
+func streams(in url.Values) url.Values {
+	out := url.Values{}
+	for from, to := range map[string]string{"stdin": "input", "stdout": "output", "stderr": "error", "tty": "tty"} {
+		if v := in.Get(from); v == "true" || v == "1" {
+			out.Set(to, "1")
+		}
+	}
+	for _, c := range in["command"] {
+		out.Add("command", c)
+	}
+	return out
+}
+
+func (k *kubelets) exec(w http.ResponseWriter, r *http.Request, info *request.Info, pods *rest.Objects) error {
+	return k.stream(w, r, info, pods, "/exec/")
+}
+
+func (k *kubelets) attach(w http.ResponseWriter, r *http.Request, info *request.Info, pods *rest.Objects) error {
+	return k.stream(w, r, info, pods, "/attach/")
+}
+
+func (k *kubelets) stream(w http.ResponseWriter, r *http.Request, info *request.Info, pods *rest.Objects, path string) error {
+	p, err := k.pod(r, info, pods)
+	if err != nil {
+		return err
+	}
+	query := r.URL.Query()
+	if path == "/exec/" && len(query["command"]) == 0 {
+		return apierrors.NewBadRequest("you must specify at least 1 command for the container")
+	}
+	name, err := container(p, query.Get("container"))
+	if err != nil {
+		return err
+	}
+	out := streams(query)
+	if path == "/attach/" {
+		out.Del("command")
+	}
+	return k.toKubelet(w, r, p, path+p.Namespace+"/"+p.Name+"/"+name, out)
+}
+
+func (k *kubelets) portForward(w http.ResponseWriter, r *http.Request, info *request.Info, pods *rest.Objects) error {
+	p, err := k.pod(r, info, pods)
+	if err != nil {
+		return err
+	}
+	query := url.Values{}
+	if ports := r.URL.Query()["ports"]; len(ports) > 0 {
+		query["port"] = ports
+	}
+	return k.toKubelet(w, r, p, "/portForward/"+p.Namespace+"/"+p.Name, query)
+}
