@@ -1,0 +1,210 @@
+package kubelet
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/periplus/periplus/base"
+	"github.com/periplus/periplus/kubelet/image"
+	"github.com/periplus/periplus/kubelet/node"
+	"github.com/periplus/periplus/kubelet/probe"
+)
+
+// A Kubelet runs the pods of one node.
+//
+//	Run ─┬─ informer handlers, runtime events, probe results ─► wake(worker)
+//	     ├─ worker goroutines (while there is work)
+//	     ├─ status writers (while there is something to write)
+//	     └─ node (registration, status, lease)
+type Kubelet struct {
+	cfg         Config
+	log         *slog.Logger
+	runtimeName string // "periplus": the scheme of container IDs; set by Run
+	puller      *image.Puller
+	restarts    *backOff
+	node        *node.Node
+	probes      *probe.Prober
+
+	ctx   context.Context // of Run
+	tasks sync.WaitGroup  // workers and status writers
+
+	admission sync.Mutex // held while a pod is judged, so that two cannot both take the last room
+
+	mu      sync.Mutex // guards the rest
+	workers map[types.UID]*worker
+	seen    map[types.UID]bool // pods that the runtime had at the last relist
+	listed  bool               // the runtime was listed and the pods informer is complete
+
+	networkReady atomic.Bool
+}
+
+// New returns a Kubelet that does nothing until Run.
+func New(cfg Config) (*Kubelet, error) {
+	if err := cfg.withDefaults(); err != nil {
+		return nil, err
+	}
+	k := &Kubelet{
+		cfg:      cfg,
+		log:      cfg.Log.With(base.KeyComponent, "kubelet"),
+		restarts: newBackOff(cfg.BackOffInitial, cfg.BackOffMax),
+		workers:  map[types.UID]*worker{},
+		puller: image.NewPuller(image.Config{
+			Images: cfg.Images, Events: cfg.Events, Secrets: cfg.Objects,
+			BackOff: newBackOff(cfg.BackOffInitial, cfg.BackOffMax),
+		}),
+	}
+	nc := cfg.Node
+	nc.Name, nc.Client, nc.Informer = cfg.NodeName, cfg.Client, cfg.NodeInformer
+	nc.Runtime, nc.Images, nc.Log, nc.Events = cfg.Runtime, cfg.Images, k.log, cfg.Events
+	nc.MaxPods = cfg.MaxPods
+	nc.NetworkReady = k.setNetworkReady
+	n, err := node.New(nc)
+	if err != nil {
+		return nil, err
+	}
+	k.node = n
+	k.probes = newProber(k)
+	return k, nil
+}
+
+// Run runs pods until ctx ends. Containers stay when it returns. It fails only
+// if the runtime cannot be reached at all at the start.
+func (k *Kubelet) Run(ctx context.Context) error {
+	version, err := k.cfg.Runtime.Version(ctx, &runtimeapi.VersionRequest{})
+	if err != nil {
+		return fmt.Errorf("asking the container runtime for its version: %w", err)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	k.ctx, k.runtimeName = ctx, version.RuntimeName
+
+	err = base.RunAll(ctx,
+		base.Component{Name: "node", Run: k.node.Run},
+		base.Component{Name: "runtime events", Run: k.runEvents},
+		base.Component{Name: "pods", Run: k.runPods},
+		base.Component{Name: "static pods", Run: k.runStatic},
+	)
+	cancel()
+	k.probes.Close()
+	k.mu.Lock()
+	for _, w := range k.workers {
+		w.stopTimers()
+	}
+	k.mu.Unlock()
+	k.tasks.Wait()
+	return err
+}
+
+// setNetworkReady is called by node when the runtime's network comes or goes.
+func (k *Kubelet) setNetworkReady(ready bool) {
+	if k.networkReady.Swap(ready) == ready || !ready {
+		return
+	}
+	k.wakeAll()
+}
+
+// Node returns the node's own object as the informer has it, or what the kubelet
+// last wrote; nil before registration.
+func (k *Kubelet) Node() *corev1.Node { return k.node.Current() }
+
+// containerID is an identifier of the runtime in the API's form.
+func (k *Kubelet) containerID(id string) string { return k.runtimeName + "://" + id }
+
+// runPods feeds the workers from the informer.
+func (k *Kubelet) runPods(ctx context.Context) error {
+	if k.cfg.ServicesSynced != nil && !cache.WaitForCacheSync(ctx.Done(), k.cfg.ServicesSynced) {
+		return nil
+	}
+	reg, err := k.cfg.Pods.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(obj any) { k.podUpdated(obj.(*corev1.Pod)) },
+		UpdateFunc: func(_, obj any) { k.podUpdated(obj.(*corev1.Pod)) },
+		DeleteFunc: func(obj any) {
+			if t, ok := obj.(cache.DeletedFinalStateUnknown); ok {
+				obj = t.Obj
+			}
+			if pod, ok := obj.(*corev1.Pod); ok {
+				k.podDeleted(pod)
+			}
+		},
+	})
+	if err != nil {
+		return err
+	}
+	defer func() { _ = k.cfg.Pods.RemoveEventHandler(reg) }()
+	if cache.WaitForCacheSync(ctx.Done(), reg.HasSynced) {
+		k.mu.Lock()
+		k.listed = true
+		k.mu.Unlock()
+		k.reapOrphans(ctx)
+	}
+	<-ctx.Done()
+	return nil
+}
+
+func (k *Kubelet) podUpdated(pod *corev1.Pod) {
+	if pod.Spec.NodeName != k.cfg.NodeName {
+		return
+	}
+	if isMirror(pod) {
+		k.mirrorUpdated(pod)
+		return
+	}
+	k.mu.Lock()
+	w := k.workers[pod.UID]
+	if w == nil {
+		w = newWorker(k, pod.UID)
+		k.workers[pod.UID] = w
+	}
+	k.mu.Unlock()
+	if k.cfg.Volumes != nil && pod.DeletionTimestamp == nil && !podFinished(&pod.Status) {
+		k.cfg.Volumes.Track(pod)
+	}
+	w.update(pod)
+}
+
+func (k *Kubelet) podDeleted(pod *corev1.Pod) {
+	if isMirror(pod) {
+		k.mirrorDeleted(pod)
+		return
+	}
+	k.mu.Lock()
+	w := k.workers[pod.UID]
+	k.mu.Unlock()
+	if w != nil {
+		w.remove(pod)
+	}
+}
+
+// wake makes the pod's worker look again.
+func (k *Kubelet) wake(uid types.UID) {
+	k.mu.Lock()
+	w := k.workers[uid]
+	k.mu.Unlock()
+	if w != nil {
+		w.wake()
+	}
+}
+
+func (k *Kubelet) wakeAll() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, w := range k.workers {
+		w.wake()
+	}
+}
+
+func (k *Kubelet) forget(w *worker) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.workers[w.uid] == w {
+		delete(k.workers, w.uid)
+	}
+}
