@@ -1,0 +1,60 @@
+package controllerstest
+
+import (
+	"fmt"
+	"sync/atomic"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/rand"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/klog/v2"
+)
+
+// serve gives created objects what a server gives them: a UID, a name, a time.
+func serve(client *fake.Clientset) {
+	var count atomic.Int64
+	client.PrependReactor("create", "*", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		create, ok := action.(clienttesting.CreateAction)
+		if !ok || create.GetSubresource() != "" {
+			return false, nil, nil
+		}
+		o, err := meta.Accessor(create.GetObject())
+		if err != nil {
+			return false, nil, nil
+		}
+		n := count.Add(1)
+		if o.GetUID() == "" {
+			o.SetUID(types.UID(fmt.Sprintf("00000000-0000-4000-8000-%012d", n)))
+		}
+		if o.GetName() == "" && o.GetGenerateName() != "" {
+			o.SetName(o.GetGenerateName() + rand.String(5))
+		}
+		if t := o.GetCreationTimestamp(); t.IsZero() {
+			o.SetCreationTimestamp(metav1.Now())
+		}
+		return false, nil, nil
+	})
+}
+
+type recorder struct{ c *Cluster }
+
+var _ record.EventRecorderLogger = recorder{}
+
+func (r recorder) Event(_ runtime.Object, _, reason, message string) {
+	r.c.event(reason + ": " + message)
+}
+
+func (r recorder) Eventf(o runtime.Object, kind, reason, format string, args ...any) {
+	r.Event(o, kind, reason, fmt.Sprintf(format, args...))
+}
+
+func (r recorder) AnnotatedEventf(o runtime.Object, _ map[string]string, kind, reason, format string, args ...any) {
+	r.Eventf(o, kind, reason, format, args...)
+}
+
+func (r recorder) WithLogger(klog.Logger) record.EventRecorderLogger { return r }
