@@ -1,0 +1,213 @@
+package validation
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// ClaimSpec checks the spec of a PersistentVolumeClaim or of a template of one.
+func ClaimSpec(spec *corev1.PersistentVolumeClaimSpec, at *field.Path) field.ErrorList {
+	var e errorList
+	accessModes(&e, spec.AccessModes, at.Child("accessModes"), "at least 1 access mode is required")
+	if spec.Selector != nil {
+		e.add(metav1validation.ValidateLabelSelector(spec.Selector, metav1validation.LabelSelectorValidationOptions{}, at.Child("selector"))...)
+	}
+	storage := at.Child("resources").Key(string(corev1.ResourceStorage))
+	if size, ok := spec.Resources.Requests[corev1.ResourceStorage]; !ok {
+		e.required(storage, "")
+	} else {
+		e.add(PositiveQuantity(size, storage)...)
+	}
+	className(&e, spec.StorageClassName, at.Child("storageClassName"))
+	if spec.VolumeMode != nil {
+		oneOfOrEmpty(&e, at.Child("volumeMode"), *spec.VolumeMode, corev1.PersistentVolumeBlock, corev1.PersistentVolumeFilesystem)
+	}
+	source, ref := spec.DataSource, spec.DataSourceRef
+	if source != nil {
+		dataSource(&e, source.APIGroup, source.Kind, source.Name, at.Child("dataSource"))
+	}
+	if ref != nil {
+		dataSource(&e, ref.APIGroup, ref.Kind, ref.Name, at.Child("dataSourceRef"))
+		if ref.Namespace != nil && *ref.Namespace != "" {
+			e.invalidAll(at.Child("dataSourceRef", "namespace"), *ref.Namespace, apivalidation.ValidateNamespaceName(*ref.Namespace, false))
+		}
+	}
+	switch {
+	case source == nil || ref == nil:
+	case ref.Namespace != nil && *ref.Namespace != "":
+		e.invalid(at, at.Child("dataSource"), "may not be specified when dataSourceRef.namespace is specified")
+	case source.Kind != ref.Kind || source.Name != ref.Name || !Equal(source.APIGroup, ref.APIGroup):
+		e.invalid(at, at.Child("dataSource"), "must match dataSourceRef")
+	}
+	className(&e, spec.VolumeAttributesClassName, at.Child("volumeAttributesClassName"))
+	return e.list
+}
+
+func dataSource(e *errorList, group *string, kind, name string, at *field.Path) {
+	needed(e, at, "name", name)
+	needed(e, at, "kind", kind)
+	if group == nil || *group == "" {
+		if kind != "PersistentVolumeClaim" {
+			e.invalid(at, kind, "must be 'PersistentVolumeClaim' when referencing the default apiGroup")
+		}
+		return
+	}
+	e.invalidAll(at.Child("apiGroup"), *group, validation.IsDNS1123Subdomain(*group))
+}
+
+// accessModes checks the access modes of a claim or a volume.
+func accessModes(e *errorList, modes []corev1.PersistentVolumeAccessMode, at *field.Path, noneDetail string) {
+	if len(modes) == 0 {
+		e.required(at, noneDetail)
+	}
+	var alone, others bool
+	for _, m := range modes {
+		before := len(e.list)
+		oneOfOrEmpty(e, at, m, corev1.ReadOnlyMany, corev1.ReadWriteMany, corev1.ReadWriteOnce, corev1.ReadWriteOncePod)
+		switch {
+		case m == corev1.ReadWriteOncePod:
+			alone = true
+		case len(e.list) == before:
+			others = true
+		}
+	}
+	if alone && others {
+		e.forbidden(at, "may not use ReadWriteOncePod with other access modes")
+	}
+}
+
+func className(e *errorList, name *string, at *field.Path) {
+	if name != nil && *name != "" {
+		e.invalidAll(at, *name, apivalidation.NameIsDNSSubdomain(*name, false))
+	}
+}
+
+// PositiveQuantity refuses zero and less.
+func PositiveQuantity(value resource.Quantity, at *field.Path) field.ErrorList {
+	if value.Sign() <= 0 {
+		return field.ErrorList{field.Invalid(at, value.String(), "must be greater than zero")}
+	}
+	return nil
+}
+
+// PersistentVolumeSpec checks a PersistentVolume's spec.
+func PersistentVolumeSpec(spec *corev1.PersistentVolumeSpec, name string, at *field.Path) field.ErrorList {
+	var e errorList
+	accessModes(&e, spec.AccessModes, at.Child("accessModes"), "")
+	capacity := at.Child("capacity")
+	if len(spec.Capacity) == 0 {
+		e.required(capacity, "")
+	}
+	if _, ok := spec.Capacity[corev1.ResourceStorage]; !ok || len(spec.Capacity) > 1 {
+		e.add(field.NotSupported(capacity, spec.Capacity, []corev1.ResourceName{corev1.ResourceStorage}))
+	}
+	for _, r := range sortedNames(spec.Capacity) {
+		e.add(Quantity(r, spec.Capacity[r], capacity.Key(string(r)))...)
+		e.add(PositiveQuantity(spec.Capacity[r], capacity.Key(string(r)))...)
+	}
+	if p := spec.PersistentVolumeReclaimPolicy; p != "" {
+		oneOf(&e, at.Child("persistentVolumeReclaimPolicy"), p, corev1.PersistentVolumeReclaimDelete, corev1.PersistentVolumeReclaimRecycle, corev1.PersistentVolumeReclaimRetain)
+	}
+	if na := spec.NodeAffinity; na != nil {
+		if na.Required == nil {
+			e.required(at.Child("nodeAffinity", "required"), "must specify required node constraints")
+		} else {
+			nodeSelector(&e, na.Required, at.Child("nodeAffinity", "required"))
+		}
+	}
+	persistentSource(&e, spec, name, at)
+	if spec.HostPath != nil && spec.HostPath.Path == "/" && spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRecycle {
+		e.forbidden(at.Child("persistentVolumeReclaimPolicy"), "may not be 'recycle' for a hostPath mount of '/'")
+	}
+	if spec.StorageClassName != "" {
+		className(&e, &spec.StorageClassName, at.Child("storageClassName"))
+	}
+	if spec.VolumeMode != nil {
+		oneOfOrEmpty(&e, at.Child("volumeMode"), *spec.VolumeMode, corev1.PersistentVolumeBlock, corev1.PersistentVolumeFilesystem)
+	}
+	return e.list
+}
+
+// persistentSource checks the union of sources: exactly one, and the common ones
+// in depth.
+func persistentSource(e *errorList, spec *corev1.PersistentVolumeSpec, name string, at *field.Path) {
+	s := &spec.PersistentVolumeSource
+	kinds := []volumeKind{
+		{s.HostPath != nil, "hostPath", func(e *errorList, at *field.Path) { hostPath(e, s.HostPath, at) }, ""},
+		{s.GCEPersistentDisk != nil, "gcePersistentDisk", func(e *errorList, at *field.Path) { gceDisk(e, s.GCEPersistentDisk, at) }, "persistentDisk"},
+		{s.AWSElasticBlockStore != nil, "awsElasticBlockStore", func(e *errorList, at *field.Path) { awsDisk(e, s.AWSElasticBlockStore, at) }, ""},
+		{s.Glusterfs != nil, "glusterfs", func(e *errorList, at *field.Path) {
+			needed(e, at, "endpoints", s.Glusterfs.EndpointsName)
+			needed(e, at, "path", s.Glusterfs.Path)
+		}, ""},
+		{s.Flocker != nil, "flocker", func(e *errorList, at *field.Path) { flocker(e, s.Flocker, at) }, ""},
+		{s.NFS != nil, "nfs", func(e *errorList, at *field.Path) { nfs(e, s.NFS, at) }, ""},
+		{s.RBD != nil, "rbd", func(e *errorList, at *field.Path) { rbd(e, s.RBD.CephMonitors, s.RBD.RBDImage, at) }, ""},
+		{s.Quobyte != nil, "quobyte", func(e *errorList, at *field.Path) { quobyte(e, s.Quobyte, at) }, ""},
+		{s.CephFS != nil, "cephFS", func(e *errorList, at *field.Path) {
+			if len(s.CephFS.Monitors) == 0 {
+				e.required(at.Child("monitors"), "")
+			}
+		}, "cephfs"},
+		{s.ISCSI != nil, "iscsi", func(e *errorList, at *field.Path) {
+			iscsi(e, iscsiFields{s.ISCSI.TargetPortal, s.ISCSI.IQN, s.ISCSI.Lun, s.ISCSI.DiscoveryCHAPAuth || s.ISCSI.SessionCHAPAuth, s.ISCSI.SecretRef != nil, s.ISCSI.InitiatorName}, at, "must be valid format")
+			if s.ISCSI.InitiatorName != nil && len(name+":"+s.ISCSI.TargetPortal) > 64 {
+				e.invalid(at.Child("targetportal"), s.ISCSI.TargetPortal, iscsiTooLong)
+			}
+		}, ""},
+		{s.Cinder != nil, "cinder", func(e *errorList, at *field.Path) { needed(e, at, "volumeID", s.Cinder.VolumeID) }, ""},
+		{s.FC != nil, "fc", func(e *errorList, at *field.Path) { fibreChannel(e, s.FC, at) }, ""},
+		{s.FlexVolume != nil, "flexVolume", func(e *errorList, at *field.Path) { flex(e, s.FlexVolume.Driver, s.FlexVolume.Options, at) }, ""},
+		{s.AzureFile != nil, "azureFile", func(e *errorList, at *field.Path) {
+			needed(e, at, "secretName", s.AzureFile.SecretName)
+			needed(e, at, "shareName", s.AzureFile.ShareName)
+		}, ""},
+		{s.VsphereVolume != nil, "vsphereVolume", func(e *errorList, at *field.Path) { needed(e, at, "volumePath", s.VsphereVolume.VolumePath) }, ""},
+		{s.PhotonPersistentDisk != nil, "photonPersistentDisk", func(e *errorList, at *field.Path) { needed(e, at, "pdID", s.PhotonPersistentDisk.PdID) }, ""},
+		{s.PortworxVolume != nil, "portworxVolume", func(e *errorList, at *field.Path) { needed(e, at, "volumeID", s.PortworxVolume.VolumeID) }, ""},
+		{s.AzureDisk != nil, "azureDisk", func(e *errorList, at *field.Path) { azureDisk(e, s.AzureDisk, at) }, ""},
+		{s.ScaleIO != nil, "scaleIO", func(e *errorList, at *field.Path) {
+			scaleIO(e, s.ScaleIO.Gateway, s.ScaleIO.System, s.ScaleIO.VolumeName, at)
+		}, ""},
+		{s.Local != nil, "local", func(e *errorList, at *field.Path) {
+			if s.Local.Path == "" {
+				e.required(at.Child("path"), "")
+			} else {
+				e.add(noBacksteps(s.Local.Path, at.Child("path"))...)
+			}
+			if spec.NodeAffinity == nil {
+				e.required(field.NewPath("metadata", "annotations"), "Local volume requires node affinity")
+			}
+		}, ""},
+		{s.StorageOS != nil, "storageos", func(e *errorList, at *field.Path) {
+			storageOS(e, s.StorageOS.VolumeName, s.StorageOS.VolumeNamespace, at)
+		}, ""},
+		{s.CSI != nil, "csi", func(e *errorList, at *field.Path) {
+			e.add(CSIDriverName(s.CSI.Driver, at.Child("driver"))...)
+			needed(e, at, "volumeHandle", s.CSI.VolumeHandle)
+		}, ""},
+	}
+	found := false
+	for _, k := range kinds {
+		if !k.present {
+			continue
+		}
+		if found {
+			e.forbidden(at.Child(k.field), oneVolumeType)
+			continue
+		}
+		found = true
+		p := at.Child(k.field)
+		if k.checkAt != "" {
+			p = at.Child(k.checkAt)
+		}
+		k.check(e, p)
+	}
+	if !found {
+		e.required(at, "must specify a volume type")
+	}
+}
