@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 	"sync"
@@ -135,23 +134,12 @@ func openBlocking(path string, flags int) (*os.File, error) {
 }
 
 // setConsole takes the tty's master end that the runtime sent.
-func (c *container) setConsole(f *os.File) error {
-	fd := int(f.Fd())
-	if err := syscall.SetNonblock(fd, true); err != nil {
-		return err
-	}
-	dup, err := syscall.Dup(fd) // a file made from a non-blocking descriptor is polled
-	f.Close()
-	if err != nil {
-		return err
-	}
-	syscall.CloseOnExec(dup)
-	c.console = os.NewFile(uintptr(dup), "console")
+func (c *container) setConsole(console *Console) {
+	c.console = console.File
 	c.outputs = []*os.File{c.console}
 	if c.Start.Stdin {
 		c.stdin = c.console
 	}
-	return nil
 }
 
 // copyOutput starts to log what the container writes.
@@ -275,22 +263,22 @@ func (s *Server) launch(ctx context.Context, c *container) (<-chan syscall.WaitS
 	}
 	defer closeAll(files[:])
 	args := []string{"run", "--detach", "--bundle", c.Start.Dir, "--pid-file", c.path("pid")}
-	var console *consoleSocket
+	var console *ConsoleSocket
 	if c.Start.TTY {
-		if console, err = listenConsole(s.cfg.RunDir); err != nil {
+		if console, err = ListenConsole(s.cfg.RunDir); err != nil {
 			c.closeFiles()
 			return nil, err
 		}
-		defer console.close()
-		args = append(args, "--console-socket", console.path)
+		defer console.Close()
+		args = append(args, "--console-socket", console.Path)
 	}
 	s.reaper.begin()
 	defer s.reaper.end()
 	if err = s.call(ctx, c.Start.OCI, c.path("oci.log"), files, append(args, c.Start.ID)...); err == nil {
 		if c.Start.TTY {
-			var f *os.File
-			if f, err = console.receive(); err == nil {
-				err = c.setConsole(f)
+			var f *Console
+			if f, err = console.Receive(); err == nil {
+				c.setConsole(f)
 			}
 		}
 	}
@@ -320,48 +308,4 @@ func (s *Server) launch(ctx context.Context, c *container) (<-chan syscall.WaitS
 		return nil, err
 	}
 	return s.reaper.adopt(pid), nil
-}
-
-// consoleSocket is where an OCI runtime sends a new tty's master end.
-type consoleSocket struct {
-	path string
-	l    *net.UnixListener
-}
-
-func listenConsole(dir string) (*consoleSocket, error) {
-	f, err := os.CreateTemp(dir, "tty-")
-	if err != nil {
-		return nil, err
-	}
-	path := f.Name()
-	f.Close()
-	os.Remove(path)
-	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
-	if err != nil {
-		return nil, err
-	}
-	return &consoleSocket{path, l}, nil
-}
-
-func (s *consoleSocket) close() { s.l.Close() }
-
-// receive is called after the runtime has ended: what it sent is there.
-func (s *consoleSocket) receive() (*os.File, error) {
-	_ = s.l.SetDeadline(time.Now().Add(5 * time.Second))
-	conn, err := s.l.AcceptUnix()
-	if err != nil {
-		return nil, fmt.Errorf("receive console: %w", err)
-	}
-	defer conn.Close()
-	buf, oob := make([]byte, 4096), make([]byte, syscall.CmsgSpace(4))
-	_, n, _, _, err := conn.ReadMsgUnix(buf, oob)
-	if err != nil {
-		return nil, fmt.Errorf("receive console: %w", err)
-	}
-	files, err := parseFiles(oob[:n])
-	if err != nil || len(files) != 1 {
-		closeAll(files)
-		return nil, errors.Join(errors.New("OCI runtime sent no console"), err)
-	}
-	return files[0], nil
 }

@@ -15,6 +15,9 @@ const (
 	sigRTMax = 64
 )
 
+// aliases are second names of signals.
+var aliases = map[string]string{"SIGCLD": "SIGCHLD", "SIGIOT": "SIGABRT", "SIGPOLL": "SIGIO"}
+
 // ParseSignal understands "SIGTERM", "term", "15", "SIGRTMIN+3" and "SIGRTMAX-1".
 func ParseSignal(s string) (syscall.Signal, error) {
 	if n, err := strconv.Atoi(s); err == nil {
@@ -26,6 +29,9 @@ func ParseSignal(s string) (syscall.Signal, error) {
 	name := strings.ToUpper(s)
 	if !strings.HasPrefix(name, "SIG") {
 		name = "SIG" + name
+	}
+	if other, ok := aliases[name]; ok {
+		name = other
 	}
 	if sig := unix.SignalNum(name); sig != 0 {
 		return sig, nil

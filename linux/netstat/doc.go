@@ -1,0 +1,2 @@
+// Package netstat reads the counters of network interfaces.
+package netstat
