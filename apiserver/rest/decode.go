@@ -112,7 +112,24 @@ func decodeOptions(query url.Values, into runtime.Object) error {
 	if len(query) == 0 {
 		return nil
 	}
-	if err := metav1.ParameterCodec.DecodeParameters(query, metav1.SchemeGroupVersion, into); err != nil {
+	var err error
+	switch o := into.(type) {
+	case *metav1.ListOptions:
+		err = metav1.Convert_url_Values_To_v1_ListOptions(&query, o, nil)
+	case *metav1.GetOptions:
+		err = metav1.Convert_url_Values_To_v1_GetOptions(&query, o, nil)
+	case *metav1.CreateOptions:
+		err = metav1.Convert_url_Values_To_v1_CreateOptions(&query, o, nil)
+	case *metav1.UpdateOptions:
+		err = metav1.Convert_url_Values_To_v1_UpdateOptions(&query, o, nil)
+	case *metav1.PatchOptions:
+		err = metav1.Convert_url_Values_To_v1_PatchOptions(&query, o, nil)
+	case *metav1.DeleteOptions:
+		err = metav1.Convert_url_Values_To_v1_DeleteOptions(&query, o, nil)
+	default:
+		err = fmt.Errorf("options of type %T cannot be read from a query", into)
+	}
+	if err != nil {
 		return apierrors.NewBadRequest(err.Error())
 	}
 	return nil

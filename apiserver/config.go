@@ -1,0 +1,72 @@
+package apiserver
+
+import (
+	"crypto/ecdsa"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/netip"
+
+	"github.com/periplus/periplus/journey"
+	"github.com/periplus/periplus/store"
+)
+
+// Config is what a Server is made of.
+type Config struct {
+	// Store keeps the objects. The caller closes it after Run has returned.
+	Store store.Store
+	// Version is the Kubernetes version that is served, "v1.37.2".
+	Version string
+	// Advertise is the address and port under which other machines and pods reach
+	// this server: the endpoint of the Service default/kubernetes.
+	Advertise netip.AddrPort
+	// ServiceCIDRs are the ranges of cluster IPs, at most one a family. The first
+	// address of the first is that of default/kubernetes.
+	ServiceCIDRs []netip.Prefix
+	// NodePortLow and NodePortHigh bound node ports, both included. Default 30000-32767.
+	NodePortLow, NodePortHigh int32
+	// Certificate authenticates the server; it is asked for each connection.
+	Certificate func(*tls.ClientHelloInfo) (*tls.Certificate, error)
+	// ClientCAs verify client certificates.
+	ClientCAs *x509.CertPool
+	// KubeletTLS is used towards kubelets.
+	KubeletTLS *tls.Config
+	// ServiceAccountKey signs service account tokens, Issuer names it in them.
+	ServiceAccountKey *ecdsa.PrivateKey
+	Issuer            string
+	// Journey records steps; default journey.Discard.
+	Journey journey.Recorder
+	// Extra serves further paths, by prefix, to whoever is authorized for them.
+	Extra map[string]http.Handler
+	Log   *slog.Logger
+}
+
+func (c *Config) validate() error {
+	switch {
+	case c.Store == nil:
+		return errors.New("apiserver: config: Store is missing")
+	case c.ServiceAccountKey == nil:
+		return errors.New("apiserver: config: ServiceAccountKey is missing")
+	case len(c.ServiceCIDRs) == 0 || len(c.ServiceCIDRs) > 2:
+		return fmt.Errorf("apiserver: config: ServiceCIDRs has %d ranges, want 1 or 2", len(c.ServiceCIDRs))
+	}
+	if c.NodePortLow == 0 && c.NodePortHigh == 0 {
+		c.NodePortLow, c.NodePortHigh = 30000, 32767
+	}
+	if c.NodePortLow < 1 || c.NodePortHigh > 65535 || c.NodePortLow > c.NodePortHigh {
+		return fmt.Errorf("apiserver: config: node ports %d-%d, want a range within 1-65535", c.NodePortLow, c.NodePortHigh)
+	}
+	if c.Journey == nil {
+		c.Journey = journey.Discard
+	}
+	if c.Log == nil {
+		c.Log = slog.Default()
+	}
+	if c.Issuer == "" {
+		c.Issuer = "https://kubernetes.default.svc.cluster.local"
+	}
+	return nil
+}

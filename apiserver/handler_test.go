@@ -1,0 +1,14 @@
+package apiserver_test
+
+import (
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/client-go/tools/cache"
+)
+
+// handler sends what an informer shows.
+func handler(seen chan<- *appsv1.Deployment) cache.ResourceEventHandler {
+	return cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(obj any) { seen <- obj.(*appsv1.Deployment) },
+		UpdateFunc: func(_, obj any) { seen <- obj.(*appsv1.Deployment) },
+	}
+}

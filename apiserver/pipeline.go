@@ -1,0 +1,118 @@
+package apiserver
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/uuid"
+
+	"github.com/periplus/periplus/apiserver/authz"
+	"github.com/periplus/periplus/apiserver/openapi"
+	"github.com/periplus/periplus/apiserver/request"
+	"github.com/periplus/periplus/base"
+)
+
+// requestTimeout bounds requests that are not streams.
+const requestTimeout = 60 * time.Second
+
+// pipeline returns the handler that takes every request through the stations:
+//
+//	state ── authenticate ── authorize ── limit ── serve
+func (s *Server) pipeline(discovery http.Handler) http.Handler {
+	routes := http.NewServeMux()
+	routes.Handle("/api/", s.resources(discovery))
+	routes.Handle("/apis/", s.resources(discovery))
+	routes.Handle("/api", discovery)
+	routes.Handle("/apis", discovery)
+	documents := openapi.New(s.rest.Listings, s.config.Version)
+	routes.Handle("/openapi/", documents)
+	routes.HandleFunc("/version", s.version)
+	routes.HandleFunc("/version/", s.version)
+	s.health(routes)
+	s.identity(routes)
+	for prefix, h := range s.config.Extra {
+		routes.Handle(prefix, h)
+	}
+	routes.HandleFunc("/", s.root)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { s.serve(w, r, routes) })
+}
+
+// resources serves resource requests, and passes discovery on.
+func (s *Server) resources(discovery http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if request.From(r.Context()).Info.IsResource {
+			s.rest.ServeHTTP(w, r)
+			return
+		}
+		discovery.ServeHTTP(w, r)
+	})
+}
+
+func (s *Server) serve(w http.ResponseWriter, r *http.Request, routes http.Handler) {
+	state := &request.State{Info: request.Parse(r), AuditID: auditID(r), Received: time.Now(), Agent: r.UserAgent()}
+	w.Header().Set("Audit-Id", state.AuditID)
+	defer s.recover(w, r)
+
+	ctx := request.With(r.Context(), state)
+	if u, ok := request.UserFrom(ctx); ok {
+		state.User = u
+	} else {
+		u, err := s.authn.Authenticate(r)
+		if err != nil {
+			s.config.Log.Debug("request is not authenticated", base.KeyError, err, base.KeyPath, r.URL.Path)
+			w.Header().Set("WWW-Authenticate", `Bearer realm="kubernetes"`)
+			s.rest.Codecs().WriteError(w, r, apierrors.NewUnauthorized("Unauthorized"))
+			return
+		}
+		state.User = u
+	}
+	q := authz.Of(state)
+	if d, reason := s.authz.Authorize(ctx, q); d != authz.Allow {
+		s.config.Log.Debug("request is not authorized", base.KeyUser, state.User.GetName(), base.KeyPath, r.URL.Path)
+		s.rest.Codecs().WriteError(w, r, authz.Forbidden(q, reason))
+		return
+	}
+	if !isStream(&state.Info, r) {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, requestTimeout)
+		defer cancel()
+	}
+	routes.ServeHTTP(w, r.WithContext(ctx))
+}
+
+// isStream reports whether a request may last.
+func isStream(i *request.Info, r *http.Request) bool {
+	if i.Verb == "watch" {
+		return true
+	}
+	switch i.Subresource {
+	case "log", "exec", "attach", "portforward", "proxy":
+		return true
+	}
+	return strings.HasPrefix(r.URL.Path, "/periplus/") && r.URL.Query().Get("follow") != ""
+}
+
+// auditID is the client's, or a new one.
+func auditID(r *http.Request) string {
+	if id := r.Header.Get("Audit-Id"); id != "" && len(id) <= 64 && strings.Trim(id, "0123456789abcdefABCDEF-") == "" {
+		return id
+	}
+	return string(uuid.NewUUID())
+}
+
+// recover answers a request whose handler has panicked.
+func (s *Server) recover(w http.ResponseWriter, r *http.Request) {
+	switch p := recover(); p {
+	case nil:
+	case http.ErrAbortHandler: //nolint:errorlint // a panic value, compared as net/http does
+		panic(p)
+	default:
+		s.config.Log.Error("request handler panicked", base.KeyError, fmt.Sprint(p), base.KeyPath, r.URL.Path, "stack", string(debug.Stack()))
+		s.rest.Codecs().WriteError(w, r, apierrors.NewInternalError(fmt.Errorf("the server failed while handling the request: %v", p)))
+	}
+}

@@ -1,0 +1,180 @@
+package apiserver
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/client-go/kubernetes"
+	restclient "k8s.io/client-go/rest"
+
+	admissionall "github.com/periplus/periplus/apiserver/admission/all"
+	"github.com/periplus/periplus/apiserver/authn"
+	"github.com/periplus/periplus/apiserver/authz"
+	"github.com/periplus/periplus/apiserver/authz/node"
+	"github.com/periplus/periplus/apiserver/authz/rbac"
+	"github.com/periplus/periplus/apiserver/cacher"
+	"github.com/periplus/periplus/apiserver/discovery"
+	"github.com/periplus/periplus/apiserver/registry"
+	"github.com/periplus/periplus/apiserver/registry/all"
+	"github.com/periplus/periplus/apiserver/request"
+	"github.com/periplus/periplus/apiserver/rest"
+	"github.com/periplus/periplus/apiserver/review"
+	"github.com/periplus/periplus/apiserver/subresource"
+	"github.com/periplus/periplus/base"
+	"github.com/periplus/periplus/client"
+)
+
+// A Server is one API server. Make it with New, then Run it.
+type Server struct {
+	config  Config
+	caches  *cacher.Set
+	rest    *rest.Server
+	tokens  *authn.Tokens
+	authn   authn.Chain
+	authz   authz.Chain
+	handler http.Handler
+	stop    chan struct{} // closed when watches are to end
+	ready   chan struct{} // closed when the server is ready
+	state   readiness
+	stopped sync.Once
+}
+
+// New assembles a server. It does not touch the store yet.
+func New(config Config) (*Server, error) {
+	if err := config.validate(); err != nil {
+		return nil, err
+	}
+	scheme := runtime.NewScheme()
+	if err := all.AddToScheme(scheme); err != nil {
+		return nil, fmt.Errorf("register the API's types: %w", err)
+	}
+	s := &Server{config: config, stop: make(chan struct{}), ready: make(chan struct{})}
+	s.caches = cacher.NewSet(config.Store, config.Log)
+	// The plug-ins read through the server that they are part of.
+	late := &lateReader{}
+	s.rest = rest.New(rest.Config{
+		Store: config.Store, Caches: s.caches, Scheme: scheme,
+		Admission: admissionall.Chain(late), Journey: config.Journey, Log: config.Log, Stop: s.stop,
+	})
+	late.Reader = s.rest
+	s.tokens = &authn.Tokens{
+		Issuer: config.Issuer, Audiences: []string{config.Issuer}, Key: config.ServiceAccountKey, Objects: s.rest, Now: time.Now,
+	}
+	s.authn = authn.Chain{authn.Certificate{}, s.tokens}
+	roles := rbac.New(s.rest)
+	s.authz = authz.Chain{authz.Masters{}, node.New(s.rest, rbac.NodeAllows), roles}
+	if err := s.addResources(roles); err != nil {
+		return nil, err
+	}
+	s.handler = s.pipeline(&discovery.Handler{Resources: s.rest.Listings, Codecs: s.rest.Codecs()})
+	return s, nil
+}
+
+// lateReader breaks the circle between the server and its plug-ins.
+type lateReader struct{ registry.Reader }
+
+func (s *Server) addResources(roles *rbac.Mode) error {
+	env := registry.Env{
+		ServiceCIDRs: s.config.ServiceCIDRs, NodePortLow: s.config.NodePortLow, NodePortHigh: s.config.NodePortHigh, Objects: s.rest,
+	}
+	reviews := review.Funcs(review.Config{Tokens: s.tokens, Authz: s.authz, Rules: roles.Rules})
+	for _, r := range all.Resources(env) {
+		r.Create = reviews[r.GVR]
+		if _, err := s.rest.Add(context.Background(), r); err != nil {
+			return err
+		}
+	}
+	for _, e := range subresource.List(subresource.Config{
+		Server: s.rest, Tokens: s.tokens, KubeletTLS: s.config.KubeletTLS, Journey: s.config.Journey,
+	}) {
+		s.rest.AddSubresource(e.Parent, e.Name, e.Sub)
+	}
+	return nil
+}
+
+// Handler serves the API. In-process clients call it directly.
+func (s *Server) Handler() http.Handler { return s.handler }
+
+// Source hands out the server's own objects to informers in this process.
+func (s *Server) Source() client.Source { return s.rest.Source() }
+
+// Ready is closed when the server has loaded its objects and made the ones that
+// every cluster has.
+func (s *Server) Ready() <-chan struct{} { return s.ready }
+
+// ClientConfig returns a client configuration for a component in this process.
+func (s *Server) ClientConfig(name string, groups ...string) *restclient.Config {
+	u := &user.DefaultInfo{Name: name, Groups: append(groups, user.AllAuthenticated)}
+	return client.InProcess(s.handler, "peri/"+name, func(ctx context.Context) context.Context {
+		return request.WithUser(ctx, u)
+	})
+}
+
+// Run loads the objects, serves on the listeners (TLS is added here) and
+// returns when ctx has ended and all requests have.
+func (s *Server) Run(ctx context.Context, listeners ...net.Listener) error {
+	group, ctx := errgroup.WithContext(ctx)
+	if err := s.caches.Load(ctx); err != nil {
+		return fmt.Errorf("load the objects: %w", err)
+	}
+	server := &http.Server{
+		Handler:           s.handler,
+		ReadHeaderTimeout: 32 * time.Second,
+		IdleTimeout:       90 * time.Second,
+		MaxHeaderBytes:    1 << 20,
+		ErrorLog:          log.New(io.Discard, "", 0), // failed handshakes of scanners and probes
+		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: 250},
+		TLSConfig: &tls.Config{
+			MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"},
+			GetCertificate: s.config.Certificate, ClientAuth: tls.VerifyClientCertIfGiven, ClientCAs: s.config.ClientCAs,
+		},
+	}
+	group.Go(func() error { return s.caches.Run(ctx) })
+	for _, l := range listeners {
+		group.Go(func() error {
+			if err := server.ServeTLS(l, "", ""); !errors.Is(err, http.ErrServerClosed) {
+				return fmt.Errorf("serve on %s: %w", l.Addr(), err)
+			}
+			return nil
+		})
+	}
+	group.Go(func() error {
+		<-ctx.Done()
+		s.state.stopping()
+		s.stopped.Do(func() { close(s.stop) })
+		limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+		defer cancel()
+		if err := server.Shutdown(limited); err != nil {
+			return server.Close()
+		}
+		return nil
+	})
+	group.Go(func() error {
+		c, err := kubernetes.NewForConfig(s.ClientConfig("system:apiserver", user.SystemPrivilegedGroup))
+		if err != nil {
+			return err
+		}
+		if err := s.bootstrap(ctx, c); err != nil {
+			if ctx.Err() != nil {
+				return nil
+			}
+			return fmt.Errorf("make the cluster's first objects: %w", err)
+		}
+		s.state.ready()
+		close(s.ready)
+		s.config.Log.Info("API server is ready", base.KeyAddress, s.config.Advertise.String(), base.KeyRevision, s.caches.Rev())
+		return nil
+	})
+	return group.Wait()
+}
