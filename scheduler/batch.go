@@ -45,8 +45,8 @@ func (b *batch) end() {
 	b.items = b.items[:0]
 }
 
-// begin remembers the scored candidates of p; best is the position of the chosen one.
-func (b *batch) begin(s *Scheduler, f *Framework, p *PodInfo, state *CycleState, nodes []*NodeInfo, best int) {
+// begin remembers the scored candidates of p.
+func (b *batch) begin(s *Scheduler, f *Framework, p *PodInfo, state *CycleState, nodes []*NodeInfo) {
 	b.end()
 	if !f.batchable || s.queue.Nominated.count.Load() > 0 || !f.same(p, p) {
 		return

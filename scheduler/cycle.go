@@ -151,24 +151,24 @@ func (s *Scheduler) decide(ctx context.Context, f *Framework, p *PodInfo) (*Cycl
 	case 0:
 		return state, "", s.nowhere(p, &d)
 	case 1:
-		s.attempts.chosen(p, nodes[0].Node.Name, &d, s.snapshot, nil, nil, nil)
+		s.attempts.chosen(p, &d, s.snapshot, nodes, 0, nil, nil)
 		return state, nodes[0].Node.Name, nil
 	}
 	if st := s.board.run(ctx, f, state, p, nodes); !st.IsSuccess() {
 		return state, "", st
 	}
 	best := pick(s.board.total)
-	node := nodes[best]
-	s.attempts.chosen(p, node.Node.Name, &d, s.snapshot, nodes, state.scorers, &s.board)
+	s.attempts.chosen(p, &d, s.snapshot, nodes, best, state.scorers, &s.board)
 	if names == nil && p.Pod.Status.NominatedNodeName == "" {
-		s.batch.begin(s, f, p, state, nodes, best)
+		s.batch.begin(s, f, p, state, nodes)
 	}
-	return state, node.Node.Name, nil
+	return state, nodes[best].Node.Name, nil
 }
 
 // nowhere returns the verdict that no node fits.
 func (s *Scheduler) nowhere(p *PodInfo, d *Diagnosis) *Status {
 	s.batch.end()
+	s.verdicts = nil // the error keeps them
 	e := &FitError{NumNodes: len(s.snapshot.Nodes), Diagnosis: *d}
 	s.attempts.rejected(p, &e.Diagnosis, s.snapshot)
 	return rejectStatus(Unschedulable, e)
@@ -176,21 +176,35 @@ func (s *Scheduler) nowhere(p *PodInfo, d *Diagnosis) *Status {
 
 // search filters nodes, from where the previous search ended, until enough fit.
 func (s *Scheduler) search(f *Framework, state *CycleState, p *PodInfo, nodes, found []*NodeInfo, d *Diagnosis) ([]*NodeInfo, *Status) {
+	if len(nodes) == 0 {
+		return found, nil
+	}
 	enough := feasibleToFind(f.percent, len(nodes))
 	if len(f.scorers) == 0 {
 		enough = 1
 	}
-	looked := 0
+	filter := f.RunFilter
+	if s.queue.Nominated.count.Load() > 0 {
+		filter = f.RunFilterWithNominated
+	}
+	if len(s.verdicts) != len(s.snapshot.Nodes) {
+		s.verdicts = make([]*Status, len(s.snapshot.Nodes))
+	} else {
+		clear(s.verdicts)
+	}
+	d.Nodes = s.verdicts
+	looked, first := 0, s.start%len(nodes)
 	for ; looked < len(nodes) && len(found) < enough; looked++ {
-		n := nodes[(s.start+looked)%len(nodes)]
-		st := f.RunFilterWithNominated(state, p, n)
+		i := first + looked
+		if i >= len(nodes) {
+			i -= len(nodes)
+		}
+		n := nodes[i]
+		st := filter(state, p, n)
 		switch {
 		case st.IsSuccess():
 			found = append(found, n)
 		case st.IsRejected():
-			if d.Nodes == nil {
-				d.Nodes = make([]*Status, len(s.snapshot.Nodes))
-			}
 			d.Nodes[n.Index] = st
 			d.reject(st)
 		default:

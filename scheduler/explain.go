@@ -8,8 +8,14 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// How many nodes an Attempt shows in detail: all of a small cluster, the best of a big one.
-const attemptNodes = 100
+const (
+	// attemptNodes is how many nodes an Attempt shows: all of a small cluster.
+	attemptNodes = 100
+	// sampleNodes is how many of those that fit, and of those that do not, are shown of a
+	// bigger cluster when the pod found a node: describing hundreds of nodes for every
+	// pod would cost more than deciding.
+	sampleNodes = 10
+)
 
 // An Attempt says what the scheduler thought of each node in a pod's last attempt.
 type Attempt struct {
@@ -22,8 +28,10 @@ type Attempt struct {
 	Repeated        bool      // decided with the scores of an equal pod before it
 	Score           int64     // of the chosen node
 	Message         string    // why no node fitted
-	Verdicts        []Verdict // best first, then rejected ones; at most 100
+	Verdicts        []Verdict // best first, then rejected ones; at most 100 in all
 	Scorers         []string  // names of Verdict.Scores
+
+	scores []int64 // memory of Verdict.Scores
 }
 
 // A Verdict is one node in an Attempt.
@@ -55,13 +63,25 @@ func (s *Scheduler) Explain(namespace, name string) (Attempt, bool) {
 	for i := range a.ring { // newest first
 		at := &a.ring[(a.next-1-i+2*len(a.ring))%len(a.ring)]
 		if at.Namespace == namespace && at.Name == name {
-			return *at, true
+			return at.clone(), true
 		}
 	}
 	return Attempt{}, false
 }
 
-// placeLocked returns the ring entry for p, emptied, with its verdicts' memory.
+// clone returns a copy that stays as it is when the ring entry is used again.
+func (at *Attempt) clone() Attempt {
+	c := *at
+	c.scores = nil
+	c.Scorers = slices.Clone(at.Scorers)
+	c.Verdicts = slices.Clone(at.Verdicts)
+	for i := range c.Verdicts {
+		c.Verdicts[i].Scores = slices.Clone(c.Verdicts[i].Scores)
+	}
+	return c
+}
+
+// placeLocked returns the ring entry for p, emptied, with its memory.
 func (a *attempts) placeLocked(p *PodInfo) *Attempt {
 	i, ok := a.index[p.UID()]
 	if !ok {
@@ -73,66 +93,67 @@ func (a *attempts) placeLocked(p *PodInfo) *Attempt {
 		a.index[p.UID()] = i
 	}
 	at := &a.ring[i]
-	*at = Attempt{Namespace: p.Pod.Namespace, Name: p.Pod.Name, UID: p.UID(), Time: time.Now()}
+	*at = Attempt{
+		Namespace: p.Pod.Namespace, Name: p.Pod.Name, UID: p.UID(), Time: time.Now(),
+		Verdicts: at.Verdicts[:0], Scorers: at.Scorers[:0], scores: at.scores[:0],
+	}
 	return at
 }
 
-// chosen records a decision; nodes, scorers and board are nil when only one node fitted.
-func (a *attempts) chosen(p *PodInfo, node string, d *Diagnosis, s *Snapshot, nodes []*NodeInfo, scorers []scorer, board *scoreboard) {
+// chosen records the decision for nodes[best]; scorers and board are nil when only
+// one node fitted.
+func (a *attempts) chosen(p *PodInfo, d *Diagnosis, s *Snapshot, nodes []*NodeInfo, best int, scorers []scorer, board *scoreboard) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	at := a.placeLocked(p)
-	at.Node, at.Nodes, at.Feasible = node, len(s.Nodes), max(len(nodes), 1)
+	at.Node, at.Nodes, at.Feasible = nodes[best].Node.Name, len(s.Nodes), len(nodes)
+	small := len(s.Nodes) <= attemptNodes
 	if board == nil {
-		at.Verdicts = append(at.Verdicts, Verdict{Node: node})
+		at.Verdicts = append(at.Verdicts, Verdict{Node: at.Node})
 	} else {
-		at.scores(node, nodes, scorers, board)
+		for _, sc := range scorers {
+			at.Scorers = append(at.Scorers, sc.name)
+		}
+		shown := nodes
+		if !small {
+			shown = nodes[:min(sampleNodes, len(nodes))]
+		}
+		at.scores = resize(at.scores, (len(shown)+1)*len(scorers))
+		at.Score = board.total[best]
+		if best >= len(shown) {
+			at.score(nodes, best, scorers, board)
+		}
+		for i := range shown {
+			at.score(nodes, i, scorers, board)
+		}
+		slices.SortStableFunc(at.Verdicts, func(x, y Verdict) int { return int(y.Score - x.Score) })
 	}
-	at.rejections(d, s)
+	room := attemptNodes - len(at.Verdicts)
+	if !small {
+		room = sampleNodes
+	}
+	at.rejections(d, s, room)
 }
 
-// scores adds the best nodes with their scores.
-func (at *Attempt) scores(chosen string, nodes []*NodeInfo, scorers []scorer, board *scoreboard) {
-	for _, sc := range scorers {
-		at.Scorers = append(at.Scorers, sc.name)
+// score adds node i with its scores.
+func (at *Attempt) score(nodes []*NodeInfo, i int, scorers []scorer, board *scoreboard) {
+	n, k := len(scorers), len(at.Verdicts)
+	v := Verdict{Node: nodes[i].Node.Name, Score: board.total[i], Scores: at.scores[k*n : (k+1)*n]}
+	for j := range scorers {
+		v.Scores[j] = board.raw[j][i]
 	}
-	order := make([]int, 0, min(len(nodes), attemptNodes))
-	if len(nodes) <= attemptNodes/2 {
-		for i := range nodes {
-			order = append(order, i)
-		}
-		slices.SortFunc(order, func(i, j int) int { return int(board.total[j] - board.total[i]) })
-	} else {
-		// Of a big cluster only the chosen node and one in each ten are kept: sorting
-		// hundreds of nodes for every pod would cost more than the decision.
-		for i := range nodes {
-			if nodes[i].Node.Name == chosen || i%10 == 0 && len(order) < 10 {
-				order = append(order, i)
-			}
-		}
-	}
-	all := make([]int64, len(order)*len(scorers))
-	at.Verdicts = make([]Verdict, 0, len(order))
-	for k, i := range order {
-		v := Verdict{Node: nodes[i].Node.Name, Score: board.total[i], Scores: all[k*len(scorers) : (k+1)*len(scorers)]}
-		for j := range scorers {
-			v.Scores[j] = board.raw[j][i]
-		}
-		if v.Node == chosen {
-			at.Score = v.Score
-		}
-		at.Verdicts = append(at.Verdicts, v)
-	}
+	at.Verdicts = append(at.Verdicts, v)
 }
 
-// rejections adds rejected nodes while there is room.
-func (at *Attempt) rejections(d *Diagnosis, s *Snapshot) {
+// rejections adds up to room rejected nodes.
+func (at *Attempt) rejections(d *Diagnosis, s *Snapshot, room int) {
 	for i, st := range d.Nodes {
-		if len(at.Verdicts) >= attemptNodes {
+		if room <= 0 {
 			return
 		}
 		if st != nil {
 			at.Verdicts = append(at.Verdicts, Verdict{Node: s.Nodes[i].Node.Name, Plugin: st.plugin, Reasons: st.reasons})
+			room--
 		}
 	}
 }
@@ -150,10 +171,10 @@ func (a *attempts) rejected(p *PodInfo, d *Diagnosis, s *Snapshot) {
 	at := a.placeLocked(p)
 	at.Nodes = len(s.Nodes)
 	at.Message = (&FitError{NumNodes: len(s.Nodes), Diagnosis: *d}).Error()
-	if d.Nodes == nil && d.Absent != nil {
+	at.rejections(d, s, attemptNodes)
+	if len(at.Verdicts) == 0 && d.Absent != nil {
 		for _, n := range s.Nodes[:min(len(s.Nodes), attemptNodes)] {
 			at.Verdicts = append(at.Verdicts, Verdict{Node: n.Node.Name, Plugin: d.Absent.plugin, Reasons: d.Absent.reasons})
 		}
 	}
-	at.rejections(d, s)
 }

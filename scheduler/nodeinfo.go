@@ -11,23 +11,23 @@ import (
 // A NodeInfo is a node with the pods on it and their sums. Those in a Snapshot
 // are immutable; Clone before changing one.
 type NodeInfo struct {
-	Node  *v1.Node
-	Index int // position in the snapshot
+	// What every filter reads comes first, within few cache lines.
 
-	// Of the Node object.
-	Allocatable      Resources
-	AllowedPods      int
+	Index            int  // position in the snapshot
+	Unschedulable    bool // cordoned
 	NoScheduleTaints bool // has a taint with effect NoSchedule or NoExecute
 	PreferTaints     bool // has a taint with effect PreferNoSchedule
-	Images           map[string]*ImageState
+	AllowedPods      int
+	Pods             []*PodInfo // on the node, assumed ones included
+	Allocatable      Resources
+	Requested        Resources // by Pods
+	NonZero          Resources // by Pods, with defaults for scores
 
-	// Of the pods on it, assumed ones included.
-	Pods         []*PodInfo
-	WithAffinity []*PodInfo // those with any term about other pods
-	WithAnti     []*PodInfo // those with a required anti-affinity term
-	Requested    Resources
-	NonZero      Resources
-	Ports        []HostPort
+	Node         *v1.Node
+	Images       map[string]*ImageState
+	WithAffinity []*PodInfo // those of Pods with any term about other pods
+	WithAnti     []*PodInfo // those of Pods with a required anti-affinity term
+	Ports        []HostPort // of Pods
 }
 
 // Name returns the node's name.
@@ -123,6 +123,7 @@ func (n *NodeInfo) setNode(node *v1.Node, table *ResourceTable) {
 	n.Node = node
 	n.Allocatable = table.List(node.Status.Allocatable)
 	n.AllowedPods = int(node.Status.Allocatable.Pods().Value())
+	n.Unschedulable = node.Spec.Unschedulable
 	n.NoScheduleTaints, n.PreferTaints = false, false
 	for i := range node.Spec.Taints {
 		if node.Spec.Taints[i].Effect == v1.TaintEffectPreferNoSchedule {

@@ -36,6 +36,7 @@ type Scheduler struct {
 	start    int // where the next search for feasible nodes begins
 	board    scoreboard
 	feasible []*NodeInfo
+	verdicts []*Status // by node index, of the last search
 	batch    batch
 
 	needs   []cacheInformer
@@ -106,7 +107,7 @@ func (s *Scheduler) Run(ctx context.Context) error {
 	for i, n := range s.needs {
 		checkers[i] = n.HasSyncedChecker()
 	}
-	if !cache.WaitFor(ctx, "scheduler", checkers...) {
+	if !cache.WaitFor(ctx, "", checkers...) {
 		return nil // ctx ended
 	}
 	stop := context.AfterFunc(ctx, s.queue.Close)

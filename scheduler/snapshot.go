@@ -37,6 +37,10 @@ func (s *Snapshot) Get(name string) *NodeInfo {
 	return nil
 }
 
+// Epoch changes whenever a Node object changes in what plug-ins look at, or nodes come
+// or go. Until then, what was computed from Node objects alone stays valid by NodeInfo.Index.
+func (s *Snapshot) Epoch() uint64 { return s.epoch }
+
 func (s *Snapshot) set(nodes []*NodeInfo) {
 	s.Nodes = nodes
 	s.byName = make(map[string]int, len(nodes))

@@ -25,6 +25,8 @@ type Args struct {
 }
 
 type plugin struct {
+	f             *scheduler.Framework
+	memos         memos
 	required      *nodeaffinity.NodeSelector
 	preferred     *nodeaffinity.PreferredSchedulingTerms
 	filter, score scheduler.Slot
@@ -49,7 +51,7 @@ var (
 // New makes the plug-in.
 func New(args Args) scheduler.Factory {
 	return func(f *scheduler.Framework) (scheduler.Plugin, error) {
-		pl := &plugin{filter: f.NewSlot(), score: f.NewSlot()}
+		pl := &plugin{f: f, filter: f.NewSlot(), score: f.NewSlot()}
 		var err error
 		if a := args.AddedAffinity; a != nil {
 			if r := a.RequiredDuringSchedulingIgnoredDuringExecution; r != nil {
@@ -90,8 +92,7 @@ func (pl *plugin) PreFilter(_ context.Context, state *scheduler.CycleState, p *s
 	if required == nil && len(p.Pod.Spec.NodeSelector) == 0 && pl.required == nil {
 		return nil, skip
 	}
-	affinity := nodeaffinity.GetRequiredNodeAffinity(p.Pod)
-	state.Set(pl.filter, &affinity)
+	state.Set(pl.filter, pl.memos.get(p.Pod, pl.f.Snapshot()))
 	if required == nil || len(required.NodeSelectorTerms) == 0 {
 		return nil, nil
 	}
@@ -119,17 +120,15 @@ func (pl *plugin) PreFilter(_ context.Context, state *scheduler.CycleState, p *s
 	return &scheduler.PreFilterResult{NodeNames: names}, nil
 }
 
-func (pl *plugin) Filter(state *scheduler.CycleState, p *scheduler.PodInfo, n *scheduler.NodeInfo) *scheduler.Status {
+func (pl *plugin) Filter(state *scheduler.CycleState, _ *scheduler.PodInfo, n *scheduler.NodeInfo) *scheduler.Status {
 	if pl.required != nil && !pl.required.Match(n.Node) {
 		return enforced
 	}
-	affinity, _ := state.Get(pl.filter).(*nodeaffinity.RequiredNodeAffinity)
-	if affinity == nil {
-		a := nodeaffinity.GetRequiredNodeAffinity(p.Pod)
-		affinity = &a
+	m, _ := state.Get(pl.filter).(*memo)
+	if m == nil {
+		return nil // PreFilter skipped
 	}
-	// As upstream does, a term that cannot be parsed does not match.
-	if match, _ := affinity.Match(n.Node); !match {
+	if !m.matches(n) {
 		return mismatch
 	}
 	return nil

@@ -30,7 +30,7 @@ func New(*scheduler.Framework) (scheduler.Plugin, error) { return plugin{}, nil 
 func (plugin) Name() string { return Name }
 
 func (plugin) Filter(_ *scheduler.CycleState, p *scheduler.PodInfo, n *scheduler.NodeInfo) *scheduler.Status {
-	if n.Node.Spec.Unschedulable && !scheduler.Tolerates(p.Pod.Spec.Tolerations, &taint) {
+	if n.Unschedulable && !scheduler.Tolerates(p.Pod.Spec.Tolerations, &taint) {
 		return cordoned
 	}
 	return nil
