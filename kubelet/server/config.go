@@ -32,7 +32,7 @@ type Kubelet interface {
 	Exited(containerID string) <-chan struct{}
 	// Summary returns the answer of /stats/summary.
 	Summary(ctx context.Context, onlyCPUAndMemory bool) (*statsv1alpha1.Summary, error)
-	// Configuration returns the kubelet's configuration for /configz, as a value that encoding/json can write.
+	// Configuration returns the answer of /configz, {"kubeletconfig": …}, as a value that encoding/json can write.
 	Configuration() any
 	// Healthy returns nil or what is wrong.
 	Healthy() error

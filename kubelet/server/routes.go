@@ -85,7 +85,7 @@ func (s *Server) writePods(w http.ResponseWriter, pods []*corev1.Pod) {
 }
 
 func (s *Server) configz(w http.ResponseWriter, _ *http.Request) {
-	s.writeJSON(w, map[string]any{"kubeletconfig": s.config.Kubelet.Configuration()})
+	s.writeJSON(w, s.config.Kubelet.Configuration())
 }
 
 func (s *Server) summary(w http.ResponseWriter, r *http.Request) {

@@ -58,8 +58,10 @@ func (n *node) Exited(string) <-chan struct{} {
 func (n *node) Summary(_ context.Context, only bool) (*statsv1alpha1.Summary, error) {
 	return &statsv1alpha1.Summary{Node: statsv1alpha1.NodeStats{NodeName: map[bool]string{true: "brief", false: "full"}[only]}}, nil
 }
-func (n *node) Configuration() any { return map[string]int{"maxPods": 110} }
-func (n *node) Healthy() error     { return nil }
+func (n *node) Configuration() any {
+	return map[string]any{"kubeletconfig": map[string]int{"maxPods": 110}}
+}
+func (n *node) Healthy() error { return nil }
 
 func (n *node) ContainerStatus(_ context.Context, r *runtimeapi.ContainerStatusRequest) (*runtimeapi.ContainerStatusResponse, error) {
 	return &runtimeapi.ContainerStatusResponse{Status: &runtimeapi.ContainerStatus{Id: r.ContainerId, LogPath: n.logPath}}, nil
