@@ -1,0 +1,2 @@
+// Package all is the list of proxy backends.
+package all

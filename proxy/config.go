@@ -1,0 +1,67 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+
+	"k8s.io/client-go/informers"
+
+	"github.com/periplus/periplus/journey"
+)
+
+// A Backend programs the kernel of one node for one address family. Its
+// methods are called from one goroutine.
+type Backend interface {
+	// Name is the backend's name, "nftables".
+	Name() string
+	// IPv6 says which family it serves.
+	IPv6() bool
+	// Replace makes the kernel hold exactly these ports. What it already holds
+	// stays as it is, so that no connection suffers.
+	Replace(ctx context.Context, ports []*Port) error
+	// Apply carries out changes after a successful Replace. After an error the
+	// caller starts again with Replace.
+	Apply(ctx context.Context, updates []Update) error
+	// Lost is signalled when somebody else removed the rules.
+	Lost() <-chan struct{}
+	// Cleanup removes all that the backend made.
+	Cleanup() error
+	// Close gives up the connection to the kernel; the rules stay.
+	Close() error
+}
+
+// Config says whose Services and where to.
+type Config struct {
+	// Informers gives the Services and EndpointSlices; the caller starts it.
+	Informers informers.SharedInformerFactory
+	// Node is the name of this node: endpoints on it are local.
+	Node string
+	// Backends, at least one and at most one a family.
+	Backends []Backend
+	// Journey gets "service rules programmed" spans; default: none.
+	Journey journey.Recorder
+	// OnSynced is called once, when all rules are in the kernel for the first time.
+	OnSynced func()
+	// Log; default slog.Default().
+	Log *slog.Logger
+}
+
+func (c *Config) validate() error {
+	if c.Informers == nil {
+		return errors.New("proxy: Informers: is missing")
+	}
+	if c.Node == "" {
+		return errors.New("proxy: Node: is empty, must be this node's name")
+	}
+	if len(c.Backends) == 0 {
+		return errors.New("proxy: Backends: is empty, at least one is needed")
+	}
+	if c.Journey == nil {
+		c.Journey = journey.Discard
+	}
+	if c.Log == nil {
+		c.Log = slog.Default()
+	}
+	return nil
+}
