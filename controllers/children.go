@@ -1,6 +1,7 @@
 package controllers
 
 import (
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
@@ -49,6 +50,37 @@ func indexed[T metav1.Object](indexer cache.Indexer, value string) []T {
 	for _, o := range objects {
 		if t, ok := o.(T); ok {
 			out = append(out, t)
+		}
+	}
+	return out
+}
+
+// byNode is the index of pods by the name of their node.
+const byNode = "periplus.io/by-node"
+
+// IndexPodsByNode gives the pod informer the index that PodsOnNode reads.
+func IndexPodsByNode(informer cache.SharedIndexInformer) error {
+	if _, ok := informer.GetIndexer().GetIndexers()[byNode]; ok {
+		return nil
+	}
+	return informer.AddIndexers(cache.Indexers{byNode: func(obj any) ([]string, error) {
+		if p, ok := obj.(*corev1.Pod); ok && p.Spec.NodeName != "" {
+			return []string{p.Spec.NodeName}, nil
+		}
+		return nil, nil
+	}})
+}
+
+// PodsOnNode returns the pods that are bound to a node.
+func PodsOnNode(indexer cache.Indexer, node string) []*corev1.Pod {
+	objects, err := indexer.ByIndex(byNode, node)
+	if err != nil {
+		return nil
+	}
+	out := make([]*corev1.Pod, 0, len(objects))
+	for _, o := range objects {
+		if p, ok := o.(*corev1.Pod); ok {
+			out = append(out, p)
 		}
 	}
 	return out

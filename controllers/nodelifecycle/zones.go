@@ -1,0 +1,114 @@
+package nodelifecycle
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/periplus/periplus/controllers"
+)
+
+const (
+	evictionInterval = 10 * time.Second // between nodes of a healthy zone: 0.1 a second
+	slowInterval     = 100 * time.Second
+	unhealthyPart    = 0.55 // of a zone's nodes, from which on it is disrupted
+	largeCluster     = 50   // nodes; a smaller disrupted zone evicts nothing
+)
+
+type zoneState int
+
+const (
+	zoneNormal  zoneState = iota
+	zonePartial           // more than 55 % of the nodes, and more than two, are not ready
+	zoneFull              // all are not ready
+)
+
+// zones limits how fast NoExecute taints spread.
+type zones struct {
+	state map[string]zoneState
+	size  map[string]int
+	all   bool                 // every zone is fully disrupted
+	next  map[string]time.Time // when the next node of a zone may be tainted
+}
+
+func zoneOf(n *corev1.Node) string {
+	return n.Labels[corev1.LabelTopologyRegion] + ":\x00:" + n.Labels[corev1.LabelTopologyZone]
+}
+
+// rezone counts ready nodes. When all zones were lost and one comes back, or the
+// other way round, every node is looked at again.
+func (r *reconciler) rezone() {
+	if !r.recount.Swap(false) {
+		return
+	}
+	nodes, err := r.nodes.List(labels.Everything())
+	if err != nil {
+		return
+	}
+	total, bad := map[string]int{}, map[string]int{}
+	for _, n := range nodes {
+		zone := zoneOf(n)
+		total[zone]++
+		if c := condition(n, corev1.NodeReady); c == nil || c.Status != corev1.ConditionTrue {
+			bad[zone]++
+		}
+	}
+	state := make(map[string]zoneState, len(total))
+	all := len(total) > 0
+	for zone, n := range total {
+		state[zone] = stateOf(n, bad[zone])
+		all = all && state[zone] == zoneFull
+	}
+	r.mu.Lock()
+	flipped := r.zones.all != all
+	r.zones.state, r.zones.size, r.zones.all = state, total, all
+	r.mu.Unlock()
+	if flipped {
+		for _, n := range nodes {
+			r.Queue.Add(controllers.Key{Name: n.Name})
+		}
+	}
+}
+
+func stateOf(total, bad int) zoneState {
+	switch {
+	case bad == total && bad > 0:
+		return zoneFull
+	case bad > 2 && float64(bad)/float64(total) >= unhealthyPart:
+		return zonePartial
+	}
+	return zoneNormal
+}
+
+// mayExecute says whether the node may have a NoExecute taint now, and if not yet,
+// when to ask again. A node that has one keeps it.
+func (r *reconciler) mayExecute(node *corev1.Node, now time.Time) (bool, time.Duration) {
+	c := condition(node, corev1.NodeReady)
+	if c == nil || c.Status == corev1.ConditionTrue {
+		return false, 0
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.zones.all {
+		return false, 0
+	}
+	for _, t := range node.Spec.Taints {
+		if t.Effect == corev1.TaintEffectNoExecute && owned(t) {
+			return true, 0
+		}
+	}
+	zone := zoneOf(node)
+	interval := evictionInterval
+	if r.zones.state[zone] == zonePartial {
+		if r.zones.size[zone] <= largeCluster {
+			return false, 0 // nothing is evicted until nodes come back, which wakes us
+		}
+		interval = slowInterval
+	}
+	if wait := r.zones.next[zone].Sub(now); wait > 0 {
+		return false, wait
+	}
+	r.zones.next[zone] = now.Add(interval)
+	return true, 0
+}
