@@ -32,6 +32,13 @@ func (w *worker) execute(ctx context.Context, pod *corev1.Pod, a actions) (again
 	if err := e.stopOld(ctx, a); err != nil {
 		return 0, err
 	}
+	if len(a.stop) > 0 {
+		// What was stopped counts as exited from here on: it may have to back off.
+		if e.rt, err = w.k.observe(ctx, w.uid, e.rt); err != nil {
+			return 0, err
+		}
+		w.state.runtime = e.rt
+	}
 	if err := e.directories(); err != nil {
 		return 0, err
 	}
@@ -54,9 +61,9 @@ func (a *actions) starts() bool {
 	return a.createSandbox || len(a.startInit)+len(a.start)+len(a.startEphemeral) > 0
 }
 
-func (a *execution) comeBack(d time.Duration) {
-	if d > 0 && (a.again == 0 || d < a.again) {
-		a.again = d
+func (e *execution) comeBack(d time.Duration) {
+	if d > 0 && (e.again == 0 || d < e.again) {
+		e.again = d
 	}
 }
 

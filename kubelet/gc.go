@@ -14,21 +14,24 @@ import (
 	"github.com/periplus/periplus/base"
 )
 
-// collect removes what a living pod does not need any more: dead containers but
-// the newest of each name, with their logs, and dead sandboxes without containers.
+// collect removes what a living pod does not need any more: containers that do
+// not run but the newest and the newest dead one of each name, with their logs,
+// and dead sandboxes without containers.
 func (w *worker) collect(ctx context.Context, pod *corev1.Pod) {
 	rt := w.state.runtime
-	kept := map[string]bool{}
-	used := map[string]bool{}
+	newest := map[string]bool{} // how it is
+	dead := map[string]bool{}   // how it was
+	used := map[string]bool{}   // sandboxes
 	var remaining []*container
-	for i, c := range rt.containers {
-		// The newest of a name says how it is, the newest dead one how it was.
-		if !c.exited() || !kept[c.name] {
-			if c.exited() {
-				kept[c.name] = true
-			}
+	for _, c := range rt.containers {
+		keep := c.running() || !newest[c.name] || c.exited() && !dead[c.name]
+		newest[c.name] = true
+		if c.exited() {
+			dead[c.name] = true
+		}
+		if keep {
 			used[c.sandboxID] = true
-			remaining = append(remaining, rt.containers[i])
+			remaining = append(remaining, c)
 			continue
 		}
 		if err := w.k.removeContainer(ctx, c.id); err != nil {
@@ -65,7 +68,7 @@ func (w *worker) removeLog(pod *corev1.Pod, c *container) {
 // until both the runtime was listed and the API's pods are complete.
 func (k *Kubelet) reapOrphans(ctx context.Context) {
 	k.mu.Lock()
-	ready := k.listed && k.seen != nil
+	ready := k.listed == 2 && k.seen != nil
 	var orphans []types.UID
 	known := map[string]bool{}
 	if ready {

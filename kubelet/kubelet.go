@@ -40,8 +40,10 @@ type Kubelet struct {
 
 	mu      sync.Mutex // guards the rest
 	workers map[types.UID]*worker
-	seen    map[types.UID]bool // pods that the runtime had at the last relist
-	listed  bool               // the runtime was listed and the pods informer is complete
+	seen    map[types.UID]bool     // pods that the runtime had at the last relist
+	listed  int                    // how many of the two sources of pods are complete
+	statics map[string]*staticPod  // by file
+	mirrors map[string]*corev1.Pod // by namespace/name
 
 	networkReady atomic.Bool
 }
@@ -56,6 +58,7 @@ func New(cfg Config) (*Kubelet, error) {
 		log:      cfg.Log.With(base.KeyComponent, "kubelet"),
 		restarts: newBackOff(cfg.BackOffInitial, cfg.BackOffMax),
 		workers:  map[types.UID]*worker{},
+		statics:  map[string]*staticPod{}, mirrors: map[string]*corev1.Pod{},
 		puller: image.NewPuller(image.Config{
 			Images: cfg.Images, Events: cfg.Events, Secrets: cfg.Objects,
 			BackOff: newBackOff(cfg.BackOffInitial, cfg.BackOffMax),
@@ -140,13 +143,18 @@ func (k *Kubelet) runPods(ctx context.Context) error {
 	}
 	defer func() { _ = k.cfg.Pods.RemoveEventHandler(reg) }()
 	if cache.WaitForCacheSync(ctx.Done(), reg.HasSynced) {
-		k.mu.Lock()
-		k.listed = true
-		k.mu.Unlock()
-		k.reapOrphans(ctx)
+		k.sourceComplete(ctx)
 	}
 	<-ctx.Done()
 	return nil
+}
+
+// sourceComplete notes that all pods of one source are known.
+func (k *Kubelet) sourceComplete(ctx context.Context) {
+	k.mu.Lock()
+	k.listed++
+	k.mu.Unlock()
+	k.reapOrphans(ctx)
 }
 
 func (k *Kubelet) podUpdated(pod *corev1.Pod) {

@@ -55,7 +55,9 @@ func (e *execution) start(ctx context.Context, c *corev1.Container) error {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		w.k.containerEvent(e.pod, c.Name, corev1.EventTypeWarning, "Failed", "Error: "+imgErr.Reason)
+		if !imgErr.Told {
+			w.k.containerEvent(e.pod, c.Name, corev1.EventTypeWarning, "Failed", "Error: "+imgErr.Reason)
+		}
 		w.state.waiting[c.Name] = waitReason{imgErr.Reason, imgErr.Message}
 		e.comeBack(imgErr.Again)
 		return nil
@@ -63,6 +65,7 @@ func (e *execution) start(ctx context.Context, c *corev1.Container) error {
 	step := "image present"
 	if img.Pulled {
 		step = "image pulled"
+		w.k.node.Changed() // its list of images
 	}
 	w.step(e.pod, step, began, map[string]string{"container": c.Name, "image": c.Image})
 
@@ -83,13 +86,17 @@ func (e *execution) start(ctx context.Context, c *corev1.Container) error {
 func (e *execution) backsOff(c *corev1.Container) bool {
 	w := e.w
 	last := e.rt.newest(c.Name)
-	if last == nil || !last.exited() {
+	if last == nil || last.running() {
 		return false
 	}
+	ended := last.finished
+	if ended.IsZero() {
+		ended = last.created // it could not be started
+	}
 	key := string(w.uid) + "/" + c.Name + "/" + containerHash(c)
-	delay, left := w.k.restarts.remaining(key, last.finished)
+	delay, left := w.k.restarts.remaining(key, ended)
 	if left <= 0 {
-		w.k.restarts.Next(key, last.finished)
+		w.k.restarts.Next(key, ended)
 		w.noteBackOff(key)
 		return false
 	}

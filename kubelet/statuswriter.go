@@ -43,7 +43,17 @@ func (s *statusWriter) observed(pod *corev1.Pod) {
 	defer s.mu.Unlock()
 	if s.base == nil || newer(pod, s.base) {
 		s.base = pod
+		if s.timer == nil && s.k.ctx != nil {
+			s.startLocked() // somebody else wrote over it, or there was nothing to write to before
+		}
 	}
+}
+
+// lost is called when a static pod's mirror is gone: there will be another.
+func (s *statusWriter) lost() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.base, s.gone = nil, false
 }
 
 // newer compares versions of the same pod; what cannot be compared counts as newer.
@@ -107,6 +117,11 @@ func (s *statusWriter) write() {
 	delay := 100 * time.Millisecond
 	for {
 		s.mu.Lock()
+		if s.base == nil {
+			s.endLocked()
+			s.mu.Unlock()
+			return
+		}
 		merged := mergeStatus(&s.base.Status, s.want)
 		if s.stopped || s.gone || apiequality.Semantic.DeepEqual(merged, &s.base.Status) {
 			s.endLocked()
@@ -121,7 +136,7 @@ func (s *statusWriter) write() {
 		s.mu.Lock()
 		switch {
 		case err == nil:
-			if newer(got, s.base) || s.base == from {
+			if s.base == from || s.base != nil && newer(got, s.base) {
 				s.base = got
 			}
 			delay = 100 * time.Millisecond

@@ -2,6 +2,7 @@ package kubelet
 
 import (
 	"context"
+	"maps"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -54,6 +55,7 @@ func (w *worker) sync(ctx context.Context, pod *corev1.Pod, removed bool) (again
 		return w.untilDeadline(pod, 0), false // the network's readiness wakes it
 	}
 
+	w.refreshVolumes(ctx, pod)
 	a := computeActions(pod, rt, w.k.probes)
 	if a.empty() && s.mounts != nil {
 		w.publish(pod, status)
@@ -85,6 +87,24 @@ func (w *worker) sync(ctx context.Context, pod *corev1.Pod, removed bool) (again
 		return time.Nanosecond, false
 	}
 	return w.untilDeadline(pod, again), false
+}
+
+// refreshVolumes lets the downward API follow changed labels and annotations.
+func (w *worker) refreshVolumes(ctx context.Context, pod *corev1.Pod) {
+	s := &w.state
+	if s.mounts == nil || len(s.mounts) == 0 || w.k.cfg.Volumes == nil {
+		return
+	}
+	if old := s.refreshed; old != nil && maps.Equal(old.Labels, pod.Labels) && maps.Equal(old.Annotations, pod.Annotations) {
+		return
+	}
+	if s.refreshed != nil {
+		if err := w.k.cfg.Volumes.Refresh(ctx, pod); err != nil {
+			w.k.log.Warn("cannot refresh a pod's volumes", base.KeyPod, pod.Namespace+"/"+pod.Name, base.KeyError, err)
+			return
+		}
+	}
+	s.refreshed = pod
 }
 
 // failed logs an error of a sync and says when to try again.

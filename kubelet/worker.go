@@ -2,6 +2,7 @@ package kubelet
 
 import (
 	"context"
+	"maps"
 	"runtime/debug"
 	"sync"
 	"time"
@@ -55,9 +56,8 @@ type podState struct {
 	probed      bool                      // the prober knows the pod
 	backOffKeys []string                  // to be forgotten with the pod
 	mounts      map[string]volume.Mounted // nil before the volumes are mounted
-	boxTried    bool                      // a sandbox was asked for
-	readySince  time.Time
-	networkTold bool // the NetworkNotReady event was sent
+	refreshed   *corev1.Pod               // whose labels and annotations the volumes show
+	networkTold bool                      // the NetworkNotReady event was sent
 }
 
 // waitReason is a container's waiting state.
@@ -80,7 +80,9 @@ func newWorker(k *Kubelet, uid types.UID) *worker {
 // update takes a newer version of the pod. A sync under way is interrupted when
 // the pod is to end, or to end sooner.
 func (w *worker) update(pod *corev1.Pod) {
-	w.status.observed(pod)
+	if !isStatic(pod) {
+		w.status.observed(pod)
+	}
 	w.mu.Lock()
 	old := w.pod
 	w.pod = pod
@@ -89,8 +91,18 @@ func (w *worker) update(pod *corev1.Pod) {
 	if old != nil && sooner && w.cancel != nil {
 		w.cancel()
 	}
-	w.wakeLocked()
+	if old == nil || !onlyStatusDiffers(old, pod) {
+		w.wakeLocked()
+	}
 	w.mu.Unlock()
+}
+
+// onlyStatusDiffers recognises the echo of our own status writes.
+func onlyStatusDiffers(a, b *corev1.Pod) bool {
+	return a.Generation != 0 && a.Generation == b.Generation && len(b.Spec.ReadinessGates) == 0 &&
+		(a.DeletionTimestamp == nil) == (b.DeletionTimestamp == nil) && graceOf(a) == graceOf(b) &&
+		maps.Equal(a.Labels, b.Labels) && maps.Equal(a.Annotations, b.Annotations) &&
+		len(a.Finalizers) == len(b.Finalizers)
 }
 
 // remove is called when the API's object is gone; pod is its last version.

@@ -53,12 +53,18 @@ type Config struct {
 type Puller struct {
 	cfg Config
 
-	mu       sync.Mutex        // guards lastFail
-	lastFail map[string]string // message of the last failed pull, by pod UID + "_" + image
+	mu       sync.Mutex         // guards lastFail
+	lastFail map[string]failure // of pulls, by pod UID + "_" + image
+}
+
+// failure is the last failed pull of an image for a pod.
+type failure struct {
+	text, message string
+	at            time.Time
 }
 
 // NewPuller returns a Puller.
-func NewPuller(cfg Config) *Puller { return &Puller{cfg: cfg, lastFail: map[string]string{}} }
+func NewPuller(cfg Config) *Puller { return &Puller{cfg: cfg, lastFail: map[string]failure{}} }
 
 // A Request is one container whose image is needed.
 type Request struct {
@@ -80,6 +86,7 @@ type Result struct {
 type Error struct {
 	Reason, Message string
 	Again           time.Duration // when to come back
+	Told            bool          // it was reported before: no event is due
 }
 
 func (e *Error) Error() string { return e.Reason + ": " + e.Message }
@@ -116,11 +123,15 @@ func (p *Puller) Ensure(ctx context.Context, r Request) (Result, *Error) {
 func (p *Puller) pull(ctx context.Context, r Request, spec *runtimeapi.ImageSpec) (Result, *Error) {
 	image := r.Container.Image
 	key := string(r.Pod.UID) + "_" + image
+	last := p.failure(key)
+	if stands := afterFailure - time.Since(last.at); last.text != "" && stands > 0 {
+		return Result{}, &Error{Reason: ErrImagePull, Message: last.message, Again: stands, Told: true}
+	}
 	if _, left := p.cfg.BackOff.Left(key); left > 0 {
 		msg := fmt.Sprintf("Back-off pulling image %q", image)
 		r.Event(corev1.EventTypeNormal, "BackOff", msg)
-		if last := p.failure(key); last != "" {
-			msg += ": " + ErrImagePull + ": " + last
+		if last.text != "" {
+			msg += ": " + ErrImagePull + ": " + last.text
 		}
 		return Result{}, &Error{Reason: ImagePullBackOff, Message: msg, Again: left}
 	}
@@ -134,8 +145,8 @@ func (p *Puller) pull(ctx context.Context, r Request, spec *runtimeapi.ImageSpec
 		msg := fmt.Sprintf("Failed to pull image %q: %v", image, err)
 		r.Event(corev1.EventTypeWarning, "Failed", msg)
 		p.cfg.BackOff.Next(key, time.Now())
-		p.setFailure(key, err.Error())
-		return Result{}, &Error{Reason: ErrImagePull, Message: "failed to pull image: " + messageOf(err, image), Again: afterFailure}
+		p.setFailure(key, failure{err.Error(), messageOf(err), time.Now()})
+		return Result{}, &Error{Reason: ErrImagePull, Message: messageOf(err), Again: afterFailure}
 	}
 	took := time.Since(began).Truncate(time.Millisecond)
 	var size uint64
@@ -152,16 +163,16 @@ func (p *Puller) pull(ctx context.Context, r Request, spec *runtimeapi.ImageSpec
 		found.Ref = ref
 	}
 	r.Event(corev1.EventTypeNormal, "Pulled", fmt.Sprintf("Successfully pulled image %q in %v (%v including waiting). Image size: %d bytes.", image, took, took, size))
-	p.setFailure(key, "")
+	p.setFailure(key, failure{})
 	found.Pulled = true
 	return *found, nil
 }
 
-func messageOf(err error, image string) string {
+// messageOf is an error of the runtime as users know it.
+func messageOf(err error) string {
 	if s, ok := status.FromError(err); ok {
 		return fmt.Sprintf("rpc error: code = %v desc = %s", s.Code(), s.Message())
 	}
-	_ = image
 	return err.Error()
 }
 
@@ -211,20 +222,20 @@ func (p *Puller) sizeOf(ctx context.Context, ref string) uint64 {
 	return resp.GetImage().GetSize()
 }
 
-func (p *Puller) failure(key string) string {
+func (p *Puller) failure(key string) failure {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.lastFail[key]
 }
 
-func (p *Puller) setFailure(key, message string) {
+func (p *Puller) setFailure(key string, f failure) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if message == "" {
+	if f.text == "" {
 		delete(p.lastFail, key)
 		return
 	}
-	p.lastFail[key] = message
+	p.lastFail[key] = f
 }
 
 // Forget drops what is remembered of a pod.

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/client-go/tools/cache"
 	nodeutil "k8s.io/component-helpers/node/util"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
@@ -113,6 +114,11 @@ func (n *Node) seen(obj any) {
 	}
 	n.mu.Lock()
 	before := n.current
+	if before != nil && before.UID == node.UID {
+		if c, err := resourceversion.CompareResourceVersion(node.ResourceVersion, before.ResourceVersion); err == nil && c < 0 {
+			node = before // an event from before our last write
+		}
+	}
 	n.current = node
 	n.mu.Unlock()
 	if before == nil || before.Spec.PodCIDR != node.Spec.PodCIDR {
