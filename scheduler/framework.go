@@ -25,6 +25,7 @@ type Framework struct {
 
 	snapshot *Snapshot // of the current cycle; scheduling goroutine only
 	queue    *Queue    // set after the plug-ins were made
+	side     *side
 	held     *held
 	needs    []cacheInformer
 	percent  int
@@ -83,6 +84,23 @@ func (f *Framework) NominatedPods(node string) []*PodInfo {
 
 // Activate moves waiting pods to the active queue.
 func (f *Framework) Activate(uids ...types.UID) { f.queue.Activate(uids...) }
+
+// ClearNomination takes its nomination from a pod, and lets it try again.
+func (f *Framework) ClearNomination(p *PodInfo) {
+	if f.queue == nil {
+		return
+	}
+	f.queue.Nominated.Remove(p.UID())
+	f.Writer.ClearNomination(p.Pod)
+	f.queue.Activate(p.UID())
+}
+
+// Go runs work beside the scheduling goroutine. ctx ends with the scheduler, which waits for it.
+func (f *Framework) Go(work func(ctx context.Context)) {
+	if f.side != nil {
+		f.side.start(work)
+	}
+}
 
 // NewState returns an empty state for a cycle.
 func (f *Framework) NewState() *CycleState { return &CycleState{values: make([]any, f.slots)} }

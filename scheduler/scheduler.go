@@ -40,6 +40,7 @@ type Scheduler struct {
 	batch    batch
 
 	needs   []cacheInformer
+	side    *side
 	slots   chan struct{}  // one per binding under way
 	binding sync.WaitGroup // goroutines that bind
 }
@@ -59,6 +60,7 @@ func New(c Config) (*Scheduler, error) {
 		traced:   c.Journey != journey.Discard,
 		log:      slog.With(base.KeyComponent, component),
 		slots:    make(chan struct{}, c.Binders),
+		side:     newSide(),
 	}
 	s.cache = NewCache(s.table)
 	s.writer = newStatusWriter(c.Client, s.log)
@@ -75,7 +77,7 @@ func New(c Config) (*Scheduler, error) {
 		f := &Framework{
 			Name: p.SchedulerName, Client: c.Client, Informers: c.Informers, Recorder: c.Recorder,
 			Resources: s.table, Cache: s.cache, Writer: s.writer,
-			snapshot: s.snapshot, held: holds, percent: p.PercentageOfNodesToScore,
+			snapshot: s.snapshot, held: holds, side: s.side, percent: p.PercentageOfNodesToScore,
 		}
 		if err := f.build(p); err != nil {
 			return nil, err
@@ -113,6 +115,7 @@ func (s *Scheduler) Run(ctx context.Context) error {
 	stop := context.AfterFunc(ctx, s.queue.Close)
 	defer stop()
 	defer s.writer.close()
+	defer s.side.close()
 	defer s.binding.Wait()
 	for {
 		qp := s.queue.Pop()

@@ -287,3 +287,28 @@ func TestSpreadsByLeastAllocated(t *testing.T) {
 		}
 	}
 }
+
+// TestPreemption: a pod of higher priority takes the place of one of lower priority.
+func TestPreemption(t *testing.T) {
+	t.Parallel()
+	priority := func(n int32) func(*v1.Pod) { return func(p *v1.Pod) { p.Spec.Priority = &n } }
+	c := start(t, st.Node("n1", "cpu", "2"),
+		st.On("n1", st.With(st.Pod("low", "cpu", "1"), priority(1))),
+		st.On("n1", st.With(st.Pod("middle", "cpu", "1"), priority(5))))
+	c.create(st.With(st.Pod("high", "cpu", "1"), priority(10)))
+	want(t, "event", c.event("FailedScheduling"), "0/1 nodes are available: 1 Insufficient cpu.")
+	want(t, "event", c.event("Preempted"), "Preempted by pod high on node n1")
+	want(t, "binding", <-c.bound, "high n1")
+	if _, err := c.client.CoreV1().Pods("default").Get(context.Background(), "middle", metav1.GetOptions{}); err != nil {
+		t.Errorf("the pod of middle priority is gone: %v", err)
+	}
+}
+
+func TestPreemptionDoesNotHelp(t *testing.T) {
+	t.Parallel()
+	c := start(t, st.Node("n1", "cpu", "1"), st.Node("n2", "cpu", "4"), st.On("n2", st.Pod("other", "cpu", "3")))
+	c.create(st.Pod("web", "cpu", "2"))
+	want(t, "event", c.event("FailedScheduling"),
+		"0/2 nodes are available: 2 Insufficient cpu. preemption: 0/2 nodes are available: "+
+			"1 No preemption victims found for incoming pod, 1 Preemption is not helpful for scheduling.")
+}

@@ -53,6 +53,18 @@ func newStatusWriter(client kubernetes.Interface, log *slog.Logger) *StatusWrite
 // Condition sets a condition of the pod and, when nominate is not nil, its
 // nominatedNodeName. Nothing is written when pod already has both.
 func (w *StatusWriter) Condition(pod *v1.Pod, c v1.PodCondition, nominate *PostFilterResult) {
+	w.add(statusWish{pod, c, nominate})
+}
+
+// ClearNomination empties the pod's nominatedNodeName.
+func (w *StatusWriter) ClearNomination(pod *v1.Pod) {
+	if old := podCondition(&pod.Status, v1.PodScheduled); old != nil {
+		w.add(statusWish{pod, *old, &PostFilterResult{}})
+	}
+}
+
+func (w *StatusWriter) add(wish statusWish) {
+	pod := wish.pod
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.closed {
@@ -61,7 +73,7 @@ func (w *StatusWriter) Condition(pod *v1.Pod, c v1.PodCondition, nominate *PostF
 	if _, ok := w.wishes[pod.UID]; !ok {
 		w.order = append(w.order, pod.UID)
 	}
-	w.wishes[pod.UID] = statusWish{pod, c, nominate}
+	w.wishes[pod.UID] = wish
 	if w.workers < statusWriters && w.workers < len(w.order) {
 		w.workers++
 		go w.work()
@@ -146,33 +158,56 @@ func (w *StatusWriter) write(wish statusWish) {
 	}
 }
 
-// patch returns the difference to the pod's status, nil when there is none. The UID
-// guards against a pod of the same name.
+// patch returns the difference to the pod's status, nil when there is none.
 func (wish *statusWish) patch() []byte {
-	c, status := wish.condition, map[string]any{}
-	if old := podCondition(&wish.pod.Status, c.Type); old == nil || old.Status != c.Status {
-		c.LastTransitionTime = metav1.Now()
-		status["conditions"] = []v1.PodCondition{c}
-	} else if old.Reason != c.Reason || old.Message != c.Message || old.ObservedGeneration != c.ObservedGeneration {
-		c.LastTransitionTime = old.LastTransitionTime
-		status["conditions"] = []v1.PodCondition{c}
+	status := map[string]any{}
+	if c := changedCondition(wish.pod, wish.condition); c != nil {
+		status["conditions"] = []v1.PodCondition{*c}
 	}
 	if n := wish.nominate; n != nil && n.Nominated != wish.pod.Status.NominatedNodeName {
 		if status["nominatedNodeName"] = n.Nominated; n.Nominated == "" {
 			status["nominatedNodeName"] = nil
 		}
 	}
+	return statusPatch(wish.pod, status)
+}
+
+// statusPatch returns a patch of the status, nil when it is empty. The UID guards
+// against a pod of the same name.
+func statusPatch(pod *v1.Pod, status map[string]any) []byte {
 	if len(status) == 0 {
 		return nil
 	}
-	patch, err := json.Marshal(map[string]any{
-		"metadata": map[string]any{"uid": wish.pod.UID},
-		"status":   status,
-	})
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": pod.UID}, "status": status})
 	if err != nil {
 		return nil // a condition always marshals
 	}
 	return patch
+}
+
+// changedCondition completes c, nil when the pod has it already.
+func changedCondition(pod *v1.Pod, c v1.PodCondition) *v1.PodCondition {
+	old := podCondition(&pod.Status, c.Type)
+	switch {
+	case old == nil || old.Status != c.Status:
+		c.LastTransitionTime = metav1.Now()
+	case old.Reason != c.Reason || old.Message != c.Message || old.ObservedGeneration != c.ObservedGeneration:
+		c.LastTransitionTime = old.LastTransitionTime
+	default:
+		return nil
+	}
+	return &c
+}
+
+// PatchCondition sets a condition of the pod at once, if it does not have it.
+func PatchCondition(ctx context.Context, client kubernetes.Interface, pod *v1.Pod, c v1.PodCondition) error {
+	changed := changedCondition(pod, c)
+	if changed == nil {
+		return nil
+	}
+	patch := statusPatch(pod, map[string]any{"conditions": []v1.PodCondition{*changed}})
+	_, err := client.CoreV1().Pods(pod.Namespace).Patch(ctx, pod.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
+	return err
 }
 
 func podCondition(s *v1.PodStatus, t v1.PodConditionType) *v1.PodCondition {

@@ -6,6 +6,7 @@ package all
 import (
 	"github.com/periplus/periplus/scheduler"
 	"github.com/periplus/periplus/scheduler/defaultbinder"
+	"github.com/periplus/periplus/scheduler/defaultpreemption"
 	"github.com/periplus/periplus/scheduler/imagelocality"
 	"github.com/periplus/periplus/scheduler/nodeaffinity"
 	"github.com/periplus/periplus/scheduler/nodename"
@@ -28,6 +29,7 @@ func Plugins() []scheduler.Use {
 		{New: nodeaffinity.New(nodeaffinity.Args{}), Weight: 2},
 		{New: nodeports.New},
 		{New: noderesources.NewFit(noderesources.FitArgs{}), Weight: 1},
+		{New: defaultpreemption.New(defaultpreemption.Args{})},
 		{New: noderesources.NewBalanced, Weight: 1},
 		{New: imagelocality.New, Weight: 1},
 		{New: defaultbinder.New},
