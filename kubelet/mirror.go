@@ -78,14 +78,19 @@ func (k *Kubelet) ensureMirror(ctx context.Context, pod *corev1.Pod) {
 	mirror := pod.DeepCopy()
 	mirror.UID = ""
 	mirror.Annotations[annotationConfigMirror] = pod.Annotations[annotationConfigHash]
+	select { // the mirror is owned by the node
+	case <-k.node.Registered():
+	case <-ctx.Done():
+		return
+	}
+	if node := k.Node(); node != nil {
+		controller := true
+		mirror.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: node.Name, UID: node.UID, Controller: &controller}}
+	}
 	delay := 200 * time.Millisecond
 	for ctx.Err() == nil {
 		if k.staticOf(objectKey(pod)) != pod {
 			return // the manifest has changed
-		}
-		if node := k.Node(); node != nil {
-			controller := true
-			mirror.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: node.Name, UID: node.UID, Controller: &controller}}
 		}
 		created, err := k.cfg.Client.CoreV1().Pods(pod.Namespace).Create(ctx, mirror, metav1.CreateOptions{})
 		switch {

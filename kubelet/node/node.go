@@ -30,6 +30,8 @@ type Node struct {
 
 	kick chan struct{} // capacity 1: something may have changed
 
+	registered chan struct{} // closed when the object exists
+
 	mu      sync.Mutex // guards current
 	current *corev1.Node
 
@@ -44,7 +46,7 @@ func New(cfg Config) (*Node, error) {
 	if err := cfg.withDefaults(); err != nil {
 		return nil, err
 	}
-	n := &Node{cfg: cfg, identity: machine.Identify(), informer: cfg.Informer, kick: make(chan struct{}, 1)}
+	n := &Node{cfg: cfg, identity: machine.Identify(), informer: cfg.Informer, kick: make(chan struct{}, 1), registered: make(chan struct{})}
 	if n.informer == nil {
 		n.own = true
 		lw := cache.NewListWatchFromClient(cfg.Client.CoreV1().RESTClient(), "nodes", "",
@@ -68,6 +70,9 @@ func (n *Node) Current() *corev1.Node {
 	defer n.mu.Unlock()
 	return n.current
 }
+
+// Registered is closed once the object exists.
+func (n *Node) Registered() <-chan struct{} { return n.registered }
 
 // IPs are the node's addresses.
 func (n *Node) IPs() []string {
@@ -102,6 +107,10 @@ func (n *Node) Run(ctx context.Context) error {
 	if err := n.register(ctx); err != nil {
 		return err
 	}
+	if ctx.Err() != nil {
+		return nil
+	}
+	close(n.registered)
 	tasks.Go(func() { n.keepLease(ctx) })
 	n.keepStatus(ctx)
 	return nil
