@@ -2,16 +2,23 @@ package all
 
 import (
 	"github.com/periplus/periplus/controllers"
+	"github.com/periplus/periplus/controllers/clusterroleaggregation"
+	"github.com/periplus/periplus/controllers/cronjob"
 	"github.com/periplus/periplus/controllers/deployment"
 	"github.com/periplus/periplus/controllers/endpoints"
 	"github.com/periplus/periplus/controllers/endpointslice"
 	"github.com/periplus/periplus/controllers/garbagecollector"
+	"github.com/periplus/periplus/controllers/job"
 	"github.com/periplus/periplus/controllers/namespace"
 	"github.com/periplus/periplus/controllers/nodeipam"
+	"github.com/periplus/periplus/controllers/nodelifecycle"
+	"github.com/periplus/periplus/controllers/podgc"
 	"github.com/periplus/periplus/controllers/replicaset"
 	"github.com/periplus/periplus/controllers/replicationcontroller"
 	"github.com/periplus/periplus/controllers/rootca"
 	"github.com/periplus/periplus/controllers/serviceaccount"
+	"github.com/periplus/periplus/controllers/tainteviction"
+	"github.com/periplus/periplus/controllers/ttlafterfinished"
 )
 
 // Controllers lists every controller, one line each.
@@ -23,8 +30,15 @@ func Controllers() []controllers.Controller {
 		deployment.Controller(),
 		replicaset.Controller(),
 		replicationcontroller.Controller(),
+		job.Controller(),
+		cronjob.Controller(),
+		ttlafterfinished.Controller(),
 		endpointslice.Controller(),
 		endpoints.Controller(),
+		nodelifecycle.Controller(),
+		tainteviction.Controller(),
+		podgc.Controller(),
+		clusterroleaggregation.Controller(),
 		namespace.Controller(),
 		garbagecollector.Controller(),
 	}

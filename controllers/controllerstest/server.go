@@ -1,9 +1,12 @@
 package controllerstest
 
 import (
+	"errors"
 	"fmt"
+	"strconv"
 	"sync/atomic"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -37,9 +40,33 @@ func serve(client *fake.Clientset) {
 		if t := o.GetCreationTimestamp(); t.IsZero() {
 			o.SetCreationTimestamp(metav1.Now())
 		}
+		o.SetResourceVersion(strconv.FormatInt(n, 10))
+		return false, nil, nil
+	})
+	// Updates of an old version conflict; every update makes a new one. (Patches
+	// keep the version: the tracker applies them out of reach.)
+	client.PrependReactor("update", "*", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		update, ok := action.(clienttesting.UpdateAction)
+		if !ok {
+			return false, nil, nil
+		}
+		o, err := meta.Accessor(update.GetObject())
+		if err != nil {
+			return false, nil, nil
+		}
+		gvr := action.GetResource()
+		if current, err := client.Tracker().Get(gvr, o.GetNamespace(), o.GetName()); err == nil {
+			have, err := meta.Accessor(current)
+			if err == nil && o.GetResourceVersion() != "" && o.GetResourceVersion() != have.GetResourceVersion() {
+				return true, nil, apierrors.NewConflict(gvr.GroupResource(), o.GetName(), errOld)
+			}
+		}
+		o.SetResourceVersion(strconv.FormatInt(count.Add(1), 10))
 		return false, nil, nil
 	})
 }
+
+var errOld = errors.New("the object has been modified; please apply your changes to the latest version and try again")
 
 type recorder struct{ c *Cluster }
 
