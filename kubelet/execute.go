@@ -138,7 +138,7 @@ func (e *execution) mount(ctx context.Context) error {
 func (e *execution) sandbox(ctx context.Context, a actions) error {
 	w := e.w
 	var err error
-	if e.config, err = e.sandboxConfig(a.attempt); err != nil {
+	if e.config, err = e.sandboxConfig(a.attempt, a.createSandbox); err != nil {
 		w.k.cfg.Events.Eventf(e.pod, corev1.EventTypeWarning, "FailedToCreatePodContainer", "unable to ensure pod container exists: %v", err)
 		return err
 	}

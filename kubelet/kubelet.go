@@ -68,6 +68,9 @@ func New(cfg Config) (*Kubelet, error) {
 	nc.Name, nc.Client, nc.Informer = cfg.NodeName, cfg.Client, cfg.NodeInformer
 	nc.Runtime, nc.Images, nc.Log, nc.Events = cfg.Runtime, cfg.Images, k.log, cfg.Events
 	nc.MaxPods = cfg.MaxPods
+	if nc.Dir == "" {
+		nc.Dir = cfg.RootDir
+	}
 	nc.NetworkReady = k.setNetworkReady
 	n, err := node.New(nc)
 	if err != nil {
@@ -190,6 +193,10 @@ func (k *Kubelet) podDeleted(pod *corev1.Pod) {
 		w.remove(pod)
 	}
 }
+
+// Retry makes the kubelet look at a pod again, because something that it refers
+// to has changed. It does not block.
+func (k *Kubelet) Retry(pod types.UID) { k.wake(pod) }
 
 // wake makes the pod's worker look again.
 func (k *Kubelet) wake(uid types.UID) {

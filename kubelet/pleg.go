@@ -4,6 +4,8 @@ import (
 	"context"
 	"time"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	"k8s.io/apimachinery/pkg/types"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 	kubelettypes "k8s.io/kubelet/pkg/types"
@@ -25,12 +27,30 @@ func (k *Kubelet) runEvents(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return nil
 		}
+		if status.Code(err) == codes.Unimplemented {
+			return k.relistEverySecond(ctx)
+		}
 		k.log.Warn("the runtime's event stream broke", base.KeyError, err)
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-time.After(delay):
 			delay = min(2*delay, most)
+		}
+	}
+}
+
+// relistEverySecond stands in for the events of runtimes that have none.
+func (k *Kubelet) relistEverySecond(ctx context.Context) error {
+	k.log.Warn("the runtime has no events, its pods are listed every second")
+	ticker := time.NewTicker(time.Second)
+	defer ticker.Stop()
+	for {
+		k.relist(ctx)
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C:
 		}
 	}
 }

@@ -12,7 +12,8 @@ import (
 )
 
 // sandboxConfig describes the pod's sandbox for the runtime and makes its cgroup.
-func (e *execution) sandboxConfig(attempt uint32) (*runtimeapi.PodSandboxConfig, error) {
+// tell says whether to warn about what the pod asks for.
+func (e *execution) sandboxConfig(attempt uint32, tell bool) (*runtimeapi.PodSandboxConfig, error) {
 	pod, k := e.pod, e.w.k
 	dns, warnings, err := netcfg.DNS(pod, netcfg.DNSConfig{
 		Servers: k.cfg.ClusterDNS, Domain: k.cfg.ClusterDomain, ResolvConf: k.cfg.ResolvConf,
@@ -21,6 +22,9 @@ func (e *execution) sandboxConfig(attempt uint32) (*runtimeapi.PodSandboxConfig,
 		return nil, err
 	}
 	for _, w := range warnings {
+		if !tell {
+			break
+		}
 		k.cfg.Events.Event(pod, corev1.EventTypeWarning, w.Reason, w.Message)
 	}
 	c := &runtimeapi.PodSandboxConfig{

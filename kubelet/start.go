@@ -45,9 +45,13 @@ func (e *execution) start(ctx context.Context, c *corev1.Container) error {
 		return nil
 	}
 	began := time.Now()
+	before := w.state.waiting[c.Name].reason
 	img, imgErr := w.k.puller.Ensure(ctx, image.Request{
 		Pod: e.pod, Container: c, Sandbox: e.config,
 		Event: func(kind, reason, message string) {
+			if kind == corev1.EventTypeWarning && stands(before) {
+				return
+			}
 			w.k.containerEvent(e.pod, c.Name, kind, reason, message)
 		},
 	})
@@ -55,7 +59,7 @@ func (e *execution) start(ctx context.Context, c *corev1.Container) error {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		if !imgErr.Told {
+		if !imgErr.Told && !(stands(before) && before == imgErr.Reason) {
 			w.k.containerEvent(e.pod, c.Name, corev1.EventTypeWarning, "Failed", "Error: "+imgErr.Reason)
 		}
 		w.state.waiting[c.Name] = waitReason{imgErr.Reason, imgErr.Message}
@@ -79,6 +83,12 @@ func (e *execution) start(ctx context.Context, c *corev1.Container) error {
 	}
 	delete(w.state.waiting, c.Name)
 	return nil
+}
+
+// stands says whether an image's fault lasts until somebody does something about
+// it: it is told once, not at each look.
+func stands(reason string) bool {
+	return reason == image.ErrImageNeverPull || reason == image.InvalidImageName
 }
 
 // backsOff says whether a container that ended must wait before it runs again,
