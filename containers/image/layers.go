@@ -196,6 +196,7 @@ func (l *layerJob) stage(ctx context.Context, fetch fetchFunc) (string, error) {
 	}()
 	// 2. fetch, verify, flush
 	fetchErr := fetch(fetchCtx, l.desc, w)
+	stopped := fetchErr != nil && fetchCtx.Err() != nil && ctx.Err() == nil
 	if fetchErr != nil {
 		fetchErr = fmt.Errorf("failed to copy: %w", fetchErr)
 		w.Abort(fetchErr)
@@ -206,8 +207,8 @@ func (l *layerJob) stage(ctx context.Context, fetch fetchFunc) (string, error) {
 	u := <-unpacked
 	if fetchErr != nil {
 		s.layers.Discard(u.staged)
-		if u.err != nil && ctx.Err() == nil && fetchCtx.Err() != nil {
-			return "", u.err // fetching was stopped because of it
+		if stopped {
+			return "", u.err
 		}
 		return "", fetchErr
 	}

@@ -130,6 +130,10 @@ func (s *Store) add(r record) (*Image, error) {
 	s.mu.Lock()
 	old := s.images[r.ID]
 	s.mu.Unlock()
+	if old != nil && old.held && old.record.covers(r) { // nothing new: nothing is written
+		s.release(r.chainID())
+		return old.image, nil
+	}
 	if old != nil {
 		r = r.addNames(old.record.Tags, old.record.Digests)
 		r.Pinned = r.Pinned || old.record.Pinned
@@ -275,7 +279,7 @@ func (s *source) fetchRest(ctx context.Context, d v1.Descriptor, w *blob.Writer)
 	stalled := fmt.Errorf("%s: no data for %s", d.Digest, stallTimeout)
 	timer := time.AfterFunc(stallTimeout, func() { cancel(stalled) })
 	defer timer.Stop()
-	body, err := s.repo.Blob(ctx, string(d.Digest), w.Size())
+	body, err := s.repo.Blob(ctx, string(d.Digest), w.Size(), d.Size)
 	if err == nil {
 		defer body.Close()
 		_, err = io.Copy(w, &watched{io.LimitReader(body, d.Size-w.Size()+1), timer})

@@ -29,7 +29,7 @@ type record struct {
 	Tags     []string        `json:"tags,omitempty"`
 	Digests  []string        `json:"digests,omitempty"`
 	Pinned   bool            `json:"pinned,omitempty"`
-	Self     string          `json:"self,omitempty"` // of the image of the binary: which build; its layers have no blobs
+	Self     string          `json:"self,omitempty"` // of the image of the binary: which build
 	Updated  time.Time       `json:"updated"`
 }
 
@@ -45,12 +45,11 @@ func (r *record) chainID() string {
 // blobs lists what the image needs from the content store, with sizes.
 func (r *record) blobs() iter.Seq2[string, int64] {
 	return func(yield func(string, int64) bool) {
-		seen := map[string]bool{}
-		list := []v1.Descriptor{r.Manifest, r.Config}
-		if r.Self == "" {
-			list = append(list, r.Layers...)
+		if r.Self != "" {
+			return // made of the binary, not of blobs
 		}
-		for _, d := range list {
+		seen := map[string]bool{}
+		for _, d := range append([]v1.Descriptor{r.Manifest, r.Config}, r.Layers...) {
 			if digest := string(d.Digest); !seen[digest] {
 				seen[digest] = true
 				if !yield(digest, d.Size) {
@@ -84,6 +83,15 @@ func union(a, b []string) []string {
 	out := append(slices.Clone(a), b...)
 	slices.Sort(out)
 	return slices.Compact(out)
+}
+
+// covers reports that r says everything that o does.
+func (r *record) covers(o record) bool {
+	has := func(list []string) func(string) bool {
+		return func(s string) bool { return !slices.Contains(list, s) }
+	}
+	return r.Manifest.Digest == o.Manifest.Digest && (r.Pinned || !o.Pinned) &&
+		!slices.ContainsFunc(o.Tags, has(r.Tags)) && !slices.ContainsFunc(o.Digests, has(r.Digests))
 }
 
 // removeTag removes a tag, and the digests of its repository if that was the last one there.

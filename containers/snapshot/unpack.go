@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/periplus/periplus/linux/fsat"
@@ -220,6 +221,9 @@ func (x *unpacker) create(dir *fsat.Dir, name, base string, hdr *tar.Header, con
 
 // regular writes a file.
 func (x *unpacker) regular(dir *fsat.Dir, base string, hdr *tar.Header, content io.Reader) error {
+	if err := x.room(hdr.Size); err != nil {
+		return err
+	}
 	var f *fsat.File
 	err := x.replacing(dir, base, func() (err error) { f, err = dir.Create(base); return err })
 	if err != nil {
@@ -254,6 +258,23 @@ func (x *unpacker) regular(dir *fsat.Dir, base string, hdr *tar.Header, content 
 	}
 	x.usage.Bytes += (hdr.Size + 4095) &^ 4095
 	return dir.Chtimes(base, accessTime(hdr), hdr.ModTime)
+}
+
+// room refuses a file that the disk cannot hold before it is written: a sparse
+// archive of a few bytes may claim to be of any size.
+func (x *unpacker) room(size int64) error {
+	const ask = 64 << 20 // smaller ones are not worth a system call
+	if size < ask {
+		return nil
+	}
+	_, free, err := fsat.Statfs(x.base)
+	if err != nil {
+		return err
+	}
+	if uint64(size) > free {
+		return fmt.Errorf("the file has %d bytes and the disk %d free: %w", size, free, syscall.ENOSPC)
+	}
+	return nil
 }
 
 // link makes a hard link.

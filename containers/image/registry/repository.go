@@ -63,19 +63,28 @@ func (r *Repository) Manifest(ctx context.Context, tagOrDigest string) (Manifest
 	return m, err
 }
 
-// Blob opens a blob at an offset. The caller checks the content.
-func (r *Repository) Blob(ctx context.Context, digest string, offset int64) (io.ReadCloser, error) {
+// Blob opens a blob of some size at an offset. The caller checks the content.
+func (r *Repository) Blob(ctx context.Context, digest string, offset, size int64) (io.ReadCloser, error) {
 	var body io.ReadCloser
 	err := r.each(ctx, func(e *endpoint) error {
 		h := http.Header{}
 		if offset > 0 {
-			h.Set("Range", fmt.Sprintf("bytes=%d-", offset))
+			h.Set("Range", fmt.Sprintf("bytes=%d-%d", offset, size-1))
 		}
 		resp, err := e.get(ctx, http.MethodGet, "blobs/"+digest, h)
 		if err != nil {
 			return err
 		}
-		if offset > 0 && resp.StatusCode == http.StatusOK { // it has no ranges
+		ranged := resp.StatusCode == http.StatusPartialContent
+		want := size
+		if ranged {
+			want -= offset
+		}
+		if got := resp.ContentLength; got >= 0 && got != want { // cheaper to notice now than by the digest
+			resp.Body.Close()
+			return fmt.Errorf("blob from %s has %d bytes, want %d", e.host, got, want)
+		}
+		if !ranged && offset > 0 { // it knows no ranges
 			if _, err := io.CopyN(io.Discard, resp.Body, offset); err != nil {
 				resp.Body.Close()
 				return fmt.Errorf("read blob from %s: %w", e.host, err)
