@@ -1,11 +1,18 @@
 package core
 
 import (
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/labels"
+	"context"
 
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/periplus/periplus/apiserver/defaults"
 	"github.com/periplus/periplus/apiserver/registry"
 	"github.com/periplus/periplus/apiserver/registry/kind"
+	"github.com/periplus/periplus/apiserver/validation"
 )
 
 var replicationControllerHalves = kind.Split(func(obj *corev1.ReplicationController) (*corev1.ReplicationControllerSpec, *corev1.ReplicationControllerStatus) {
@@ -14,20 +21,69 @@ var replicationControllerHalves = kind.Split(func(obj *corev1.ReplicationControl
 
 func replicationControllers() *registry.Resource {
 	s := replicationControllerHalves.Main()
+	s.DefaultFunc = defaultReplicationController
+	s.ValidateCreate = func(_ context.Context, rc *corev1.ReplicationController) field.ErrorList {
+		return replicationControllerSpec(&rc.Spec, nil)
+	}
+	s.ValidateChange = func(_ context.Context, rc, old *corev1.ReplicationController) field.ErrorList {
+		return replicationControllerSpec(&rc.Spec, &old.Spec)
+	}
 	return &registry.Resource{
-		GVR:           version.WithResource("replicationcontrollers"),
-		Kind:          "ReplicationController",
-		Singular:      "replicationcontroller",
-		ShortNames:    []string{"rc"},
-		Categories:    []string{"all"},
-		Namespaced:    true,
-		New:           kind.Make[corev1.ReplicationController],
-		NewList:       kind.Make[corev1.ReplicationControllerList],
-		StoragePrefix: "controllers",
-		Strategy:      s,
-		Status:        replicationControllerHalves.Status(),
+		GVR:              version.WithResource("replicationcontrollers"),
+		Kind:             "ReplicationController",
+		Singular:         "replicationcontroller",
+		ShortNames:       []string{"rc"},
+		Categories:       []string{"all"},
+		Namespaced:       true,
+		New:              kind.Make[corev1.ReplicationController],
+		NewList:          kind.Make[corev1.ReplicationControllerList],
+		StoragePrefix:    "controllers",
+		Strategy:         s,
+		Status:           replicationControllerHalves.Status(),
+		SelectableFields: []string{"status.replicas"},
+		Fields: func(obj runtime.Object) fields.Set {
+			return fields.Set{"status.replicas": itoa(obj.(*corev1.ReplicationController).Status.Replicas)}
+		},
 		Scale: kind.ReplicasOf[*corev1.ReplicationController](func(obj *corev1.ReplicationController) (**int32, int32, string, error) {
 			return &obj.Spec.Replicas, obj.Status.Replicas, labels.SelectorFromSet(obj.Spec.Selector).String(), nil
 		}).Scale(),
 	}
+}
+
+// defaultReplicationController takes selector and labels from the template.
+func defaultReplicationController(rc *corev1.ReplicationController) {
+	if rc.Spec.Replicas == nil {
+		one := int32(1)
+		rc.Spec.Replicas = &one
+	}
+	template := rc.Spec.Template
+	if template == nil {
+		return
+	}
+	defaults.PodTemplate(template)
+	if len(rc.Spec.Selector) == 0 {
+		rc.Spec.Selector = copyLabels(template.Labels)
+	}
+	if len(rc.Labels) == 0 {
+		rc.Labels = copyLabels(template.Labels)
+	}
+}
+
+func replicationControllerSpec(spec, old *corev1.ReplicationControllerSpec) field.ErrorList {
+	at := field.NewPath("spec")
+	errs := validation.Nonnegative(int64(spec.MinReadySeconds), at.Child("minReadySeconds"))
+	if len(spec.Selector) == 0 {
+		errs = append(errs, field.Required(at.Child("selector"), ""))
+	}
+	if spec.Replicas != nil {
+		errs = append(errs, validation.Nonnegative(int64(*spec.Replicas), at.Child("replicas"))...)
+	}
+	if spec.Template == nil {
+		return append(errs, field.Required(at.Child("template"), ""))
+	}
+	var before *corev1.PodTemplateSpec
+	if old != nil {
+		before = old.Template
+	}
+	return append(errs, validation.ReplicatedTemplate(spec.Template, before, labels.SelectorFromSet(spec.Selector), "ReplicationController", at.Child("template"))...)
 }

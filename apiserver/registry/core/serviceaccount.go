@@ -1,6 +1,8 @@
 package core
 
 import (
+	"context"
+
 	corev1 "k8s.io/api/core/v1"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 
@@ -9,8 +11,6 @@ import (
 )
 
 func serviceAccounts() *registry.Resource {
-	s := registry.Funcs[*corev1.ServiceAccount]{}
-	s.Name = apivalidation.ValidateServiceAccountName
 	return &registry.Resource{
 		GVR:        version.WithResource("serviceaccounts"),
 		Kind:       "ServiceAccount",
@@ -19,6 +19,17 @@ func serviceAccounts() *registry.Resource {
 		Namespaced: true,
 		New:        kind.Make[corev1.ServiceAccount],
 		NewList:    kind.Make[corev1.ServiceAccountList],
-		Strategy:   s,
+		Strategy: registry.Funcs[*corev1.ServiceAccount]{
+			PrepareCreate: func(_ context.Context, account *corev1.ServiceAccount) { onlyNames(account) },
+			PrepareUpdate: func(_ context.Context, account, _ *corev1.ServiceAccount) { onlyNames(account) },
+			Name:          apivalidation.ValidateServiceAccountName,
+		},
+	}
+}
+
+// onlyNames reduces references to secrets to what means something.
+func onlyNames(account *corev1.ServiceAccount) {
+	for i, secret := range account.Secrets {
+		account.Secrets[i] = corev1.ObjectReference{Name: secret.Name}
 	}
 }
