@@ -121,6 +121,33 @@ func (r *Rule) Ct(key uint32, dst Reg) *Rule {
 	})
 }
 
+// OriginalDst loads the address that the connection was opened to, before any
+// translation.
+func (r *Rule) OriginalDst(f Family, dst Reg) *Rule {
+	key := uint32(ctDstIP)
+	if f == IPv6 {
+		key = ctDstIP6
+	}
+	return r.ctOriginal(key, dst)
+}
+
+// OriginalDstPort loads the port that the connection was opened to.
+func (r *Rule) OriginalDstPort(dst Reg) *Rule { return r.ctOriginal(unix.NFT_CT_PROTO_DST, dst) }
+
+// NFT_CT_DST_IP and NFT_CT_DST_IP6.
+const (
+	ctDstIP  = 20
+	ctDstIP6 = 22
+)
+
+func (r *Rule) ctOriginal(key uint32, dst Reg) *Rule {
+	return r.expr("ct", func(b []byte) []byte {
+		b = appendU32(b, unix.NFTA_CT_KEY, key)
+		b = appendAttr(b, unix.NFTA_CT_DIRECTION, []byte{0})
+		return appendU32(b, unix.NFTA_CT_DREG, uint32(dst))
+	})
+}
+
 // CtNew matches packets of connections that have seen no reply yet.
 func (r *Rule) CtNew() *Rule { return r.ctBits(CtState, 8) }
 

@@ -15,9 +15,9 @@ import (
 	"github.com/periplus/periplus/proxy"
 )
 
-// maxBatch bounds one transaction: the kernel copies it, and holds up packets
-// of nobody while it works, but other transactions.
-const maxBatch = 2 << 20
+// maxBatch bounds one transaction, in endpoints of the ports that it changes:
+// the kernel copies it as a whole, and other transactions wait.
+const maxBatch = 50_000
 
 // keepUnused is how many chains that nobody uses may stay: Services grow and
 // shrink, and a chain that comes back costs more than one that stays.
@@ -35,33 +35,29 @@ type Backend struct {
 
 	mirror   *mirror // nil until the first Replace
 	distrust bool    // the last Replace failed
-	ports    map[proxy.PortName]portState
+	ports    map[proxy.PortName]*proxy.Port
 	numbers  map[uint32]proxy.PortName
-	claims   map[linkKey][]claim // who wants a key; the first has it
-	users    map[string]int      // how many ports use a chain
-	onNode   map[netip.Addr]int  // how many ports have an endpoint there on this node
+	claims   map[frontKey][]claim // who wants a key; the first has it
+	users    map[string]int       // how many ports use a chain
+	onNode   map[netip.Addr]int   // how many ports have an endpoint there on this node
 
 	keep    int // unused chains that may stay
 	batch   *nft.Batch
-	touched map[linkKey]bool
+	touched map[frontKey]bool
 	hairpin map[netip.Addr]bool // touched ones
 	unstick []unstick
 	stale   staleFlows
 }
 
-type portState struct {
-	port   *proxy.Port
-	number uint32
-}
-
 type claim struct {
-	owner proxy.PortName
-	value value
+	owner  proxy.PortName
+	target target
 }
 
 // unstick is an endpoint that clients may be stuck to although it has gone.
 type unstick struct {
-	list     uint32
+	set      string // of affinity
+	front    string
 	endpoint netip.AddrPort
 }
 
@@ -135,8 +131,8 @@ func (b *Backend) Replace(ctx context.Context, ports []*proxy.Port) error {
 	// What could not be changed last time is not what it seemed to be.
 	ok = ok && !b.distrust
 	b.distrust = true
-	b.mirror, b.ports = nil, map[proxy.PortName]portState{}
-	b.numbers, b.claims = map[uint32]proxy.PortName{}, map[linkKey][]claim{}
+	b.mirror, b.ports = nil, map[proxy.PortName]*proxy.Port{}
+	b.claims = map[frontKey][]claim{}
 	b.onNode, b.users = map[netip.Addr]int{}, map[string]int{}
 	b.forget()
 	if !ok {
@@ -182,9 +178,11 @@ func (b *Backend) program(ctx context.Context, updates []proxy.Update) error {
 	b.forget()
 	// Removals first: what they free may be wanted by others.
 	slices.SortStableFunc(updates, func(x, y proxy.Update) int { return gone(y) - gone(x) })
+	size := 0
 	for i := range updates {
-		b.update(updates[i])
-		if b.batch.Len() > maxBatch {
+		size += b.update(updates[i])
+		if size > maxBatch {
+			size = 0
 			if err := b.commit(); err != nil {
 				return err
 			}
@@ -212,18 +210,18 @@ func gone(u proxy.Update) int {
 // forget empties what is collected for a transaction.
 func (b *Backend) forget() {
 	b.batch.Reset()
-	b.touched, b.hairpin = map[linkKey]bool{}, map[netip.Addr]bool{}
+	b.touched, b.hairpin = map[frontKey]bool{}, map[netip.Addr]bool{}
 	b.unstick, b.stale = nil, staleFlows{}
 }
 
 // commit sends what was collected.
 func (b *Backend) commit() error {
 	for k := range b.touched {
-		var want *value
+		var want *target
 		if c := b.claims[k]; len(c) > 0 {
-			want = &c[0].value
+			want = &c[0].target
 		}
-		b.mirror.setLink(b.batch, k, want)
+		b.unstick = append(b.unstick, b.mirror.setFront(b.batch, k, want)...)
 	}
 	for a := range b.hairpin {
 		b.mirror.setHairpin(b.batch, a, b.onNode[a] > 0)

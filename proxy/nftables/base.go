@@ -7,18 +7,29 @@ import (
 	"github.com/periplus/periplus/linux/nft"
 )
 
+// The maps of endpoints: front . index : address . port, see index; and those of
+// affinity: client . front : address . port, see nodeIndex.
+var (
+	endpointMaps = []string{"endpoints", "endpoints-local", "endpoints-port", "endpoints-local-port"}
+	affinityMaps = []string{"affinity", "affinity-port"}
+	stickyMaps   = []string{"sticky", "sticky-port"}
+)
+
+// nodeIndex is where the map for node ports, or for other fronts, is.
+func nodeIndex(node bool) int {
+	if node {
+		return 1
+	}
+	return 0
+}
+
 // Names of what is always there.
 const (
+	// Fronts to verdicts.
 	mapServices         = "services"          // address . protocol . port : verdict
 	mapNodePorts        = "nodeports"         // protocol . port : verdict
 	mapRefused          = "refused"           // address . protocol . port : verdict
 	mapRefusedNodePorts = "refused-nodeports" // protocol . port : verdict
-	mapLists            = "lists"             // address . protocol . port : list
-	mapLocalLists       = "lists-local"       // the same, of endpoints on this node
-	mapPortLists        = "lists-port"        // protocol . port : list
-	mapLocalPortLists   = "lists-local-port"  // the same, of endpoints on this node
-	mapEndpoints        = "endpoints"         // list . index : address . port
-	mapAffinity         = "affinity"          // client . list : address . port
 	setHairpin          = "hairpin"           // address . the same address
 	setServiceRanges    = "service-ranges"
 	setPodRanges        = "pod-ranges"
@@ -26,19 +37,28 @@ const (
 	chainServices = "services"
 	chainRefused  = "refused"
 	chainRefuse   = "refuse"
+	chainRemember = "remember"
 )
 
 // fixedChains are reached by base chains and by links.
-var fixedChains = []string{chainServices, chainRefused, chainRefuse}
+var fixedChains = []string{chainServices, chainRefused, chainRefuse, chainRemember}
 
-// verdictMaps and listMaps hold links.
-var (
-	verdictMaps = []string{mapServices, mapNodePorts, mapRefused, mapRefusedNodePorts}
-	listMaps    = []string{mapLists, mapLocalLists, mapPortLists, mapLocalPortLists}
-)
+// verdictMap is where a front's verdict is.
+func verdictMap(node, refuse bool) string {
+	switch {
+	case node && refuse:
+		return mapRefusedNodePorts
+	case node:
+		return mapNodePorts
+	case refuse:
+		return mapRefused
+	default:
+		return mapServices
+	}
+}
 
 // version changes when chains or rules in the kernel mean something else.
-const version = "2"
+const version = "4"
 
 // baseComment identifies the fixed part and its configuration.
 func (b *Backend) baseComment() string {
@@ -55,19 +75,22 @@ func (b *Backend) addBase(t *nft.Batch) {
 	t.RemoveTable()
 	t.AddTable()
 
-	byAddr := nft.Set{KeyType: nft.Concat(addr, nft.TypeProto, nft.TypePort), KeyLen: alen + 8}
-	byPort := nft.Set{KeyType: nft.Concat(nft.TypeProto, nft.TypePort), KeyLen: 8}
-	for i, keys := range []nft.Set{byAddr, byPort, byAddr, byPort} {
-		keys.Name, keys.DataType = verdictMaps[i], nft.TypeVerdict
-		t.AddSet(keys)
-	}
-	for i, keys := range []nft.Set{byAddr, byAddr, byPort, byPort} {
-		keys.Name, keys.DataType, keys.DataLen = listMaps[i], nft.TypeMark, 4
-		t.AddSet(keys)
-	}
 	endpoint := nft.Concat(addr, nft.TypePort)
-	t.AddSet(nft.Set{Name: mapEndpoints, KeyType: nft.Concat(nft.TypeMark, nft.TypeMark), KeyLen: 8, DataType: endpoint, DataLen: alen + 4})
-	t.AddSet(nft.Set{Name: mapAffinity, KeyType: nft.Concat(addr, nft.TypeMark), KeyLen: alen + 4, DataType: endpoint, DataLen: alen + 4, Dynamic: true, Expires: true})
+	for _, node := range []bool{false, true} {
+		types, length := []uint32{addr, nft.TypeProto, nft.TypePort}, alen+8
+		if node {
+			types, length = types[1:], 8
+		}
+		for _, refuse := range []bool{false, true} {
+			t.AddSet(nft.Set{Name: verdictMap(node, refuse), KeyType: nft.Concat(types...), KeyLen: length, DataType: nft.TypeVerdict})
+		}
+		for _, local := range []bool{false, true} {
+			i := index(local, node)
+			t.AddSet(nft.Set{Name: endpointMaps[i], KeyType: nft.Concat(append(types, nft.TypeMark)...), KeyLen: length + 4, DataType: endpoint, DataLen: alen + 4})
+		}
+		t.AddSet(nft.Set{Name: stickyMaps[nodeIndex(node)], KeyType: nft.Concat(types...), KeyLen: length, DataType: nft.TypeVerdict})
+		t.AddSet(nft.Set{Name: affinityMaps[nodeIndex(node)], KeyType: nft.Concat(append([]uint32{addr}, types...)...), KeyLen: alen + length, DataType: endpoint, DataLen: alen + 4, Dynamic: true, Expires: true})
+	}
 	t.AddSet(nft.Set{Name: setHairpin, KeyType: nft.Concat(addr, addr), KeyLen: 2 * alen})
 	t.AddSet(nft.Set{Name: setServiceRanges, KeyType: addr, KeyLen: alen, Interval: true})
 	t.AddSet(nft.Set{Name: setPodRanges, KeyType: addr, KeyLen: alen, Interval: true})
@@ -85,6 +108,7 @@ func (b *Backend) addBase(t *nft.Batch) {
 	t.AddRule(chainRefuse, "", nft.NewRule().Reject(f))
 	b.addServicesChain(t)
 	b.addFilters(t)
+	b.addMemory(t)
 
 	for name, num := range map[string]uint32{"nat-prerouting": nft.Prerouting, "nat-output": nft.Output} {
 		t.AddChain(name, &nft.Hook{Type: "nat", Num: num, Priority: nft.PriorityDstNAT})
@@ -119,6 +143,20 @@ func (b *Backend) addServicesChain(t *nft.Batch) {
 			Cmp(nft.Neq, nft.R(0), []byte{127, 0, 0, 0})
 	}
 	t.AddRule(chainServices, "", ports.L4Proto(nft.R(0)).DstPort(nft.R(1)).VMap(mapNodePorts, nft.R(0)))
+}
+
+// addMemory remembers which endpoint clients of ports with affinity got, after
+// the destination was translated: the packet says it.
+func (b *Backend) addMemory(t *nft.Batch) {
+	f, words := b.family, b.family.AddrLen()/4
+	for name, num := range map[string]uint32{"memory-prerouting": nft.Prerouting, "memory-output": nft.Output} {
+		t.AddChain(name, &nft.Hook{Type: "filter", Num: num, Priority: nft.PriorityDstNAT + 10})
+		t.AddRule(name, "", nft.NewRule().CtNew().CtDNAT().Do(nft.Jump(chainRemember)))
+	}
+	t.AddRule(chainRemember, "", nft.NewRule().Unmark(nodePortBit).
+		L4Proto(nft.R(0)).OriginalDstPort(nft.R(1)).VMap(stickyMaps[1], nft.R(0)))
+	t.AddRule(chainRemember, "", nft.NewRule().
+		OriginalDst(f, nft.R(0)).L4Proto(nft.R(words)).OriginalDstPort(nft.R(words+1)).VMap(stickyMaps[0], nft.R(0)))
 }
 
 // addFilters refuses what has no endpoints, before the destination would be

@@ -17,15 +17,14 @@ import (
 )
 
 // A layout is what one Service port needs in the kernel. It is a pure function
-// of the port and its number.
+// of the port.
 type layout struct {
 	chains []chain
-	lists  []list
-	links  []link
+	fronts []front
 }
 
-// A chain holds steps, run in order. Chains are shared: the name says all that
-// is in one, except for those of source ranges, which are named after their port.
+// A chain holds steps, run in order. The name says all that is in it, so that
+// ports share chains.
 type chain struct {
 	name  string
 	steps []step
@@ -40,110 +39,83 @@ func (c chain) signature() string {
 	return strings.Join(comments, "\n")
 }
 
-// A list is a set of endpoints to choose from.
-type list struct {
-	id        uint32
-	endpoints []netip.AddrPort // sorted
-	sticky    bool
+// A front is an address and port, or a node port, that clients send to.
+type front struct {
+	frontKey
+	target
 }
 
-// A link is an element of one of the maps that lead from what a client sends
-// to to what happens with it.
-type link struct {
-	linkKey
-	value
+type frontKey struct {
+	node bool   // a node port
+	key  string // as the kernel wants it
 }
 
-type linkKey struct {
-	set string
-	key string // as the kernel wants it
-}
-
-// A value is a verdict, or the number of a list when list is true.
-type value struct {
+// A target is what happens with packets for a front.
+type target struct {
 	verdict nft.Verdict
-	list    bool
-	id      uint32
+	refuse  bool             // in the filter hooks, instead of the nat ones
+	cluster []netip.AddrPort // endpoints that balancers choose from, sorted
+	local   []netip.AddrPort
+	sticky  *chain // remembers clients
 }
 
-// numberOf is the number that a port would like to have: the same after a
-// restart, so that rules in the kernel stay as they are.
-func numberOf(name proxy.PortName) uint32 {
-	h := fnv.New32a()
-	_, _ = h.Write([]byte(name.Namespace + "/" + name.Name + "/" + string(name.Protocol) + "/" + name.Port))
-	return h.Sum32() & 0x7fffffff
-}
-
-// makeLayout lays out p. The lists are 2×number (all endpoints) and one more
-// (those on this node).
-func makeLayout(p *proxy.Port, number uint32) layout {
+// makeLayout lays out p.
+func makeLayout(p *proxy.Port) layout {
 	var l layout
 	if p == nil {
 		return l
 	}
-	external := p.IsExternal()
-	clusterIP := addrKey(p.ClusterIP, p.Name.Protocol, p.Port)
-	cluster := list{number << 1, p.Cluster, p.Affinity > 0}
-	local := list{number<<1 | 1, p.Local, p.Affinity > 0}
-	toCluster := balancer{n: uint32(len(p.Cluster)), ttl: p.Affinity}
-	toLocal := balancer{n: uint32(len(p.Local)), ttl: p.Affinity, local: true}
+	inside := frontKey{key: addrKey(p.ClusterIP, p.Name.Protocol, p.Port)}
+	near := balancer{n: len(p.Local), sticky: p.Affinity > 0, local: true}
+	all := balancer{n: len(p.Cluster), sticky: p.Affinity > 0}
 
-	// 1. The lists.
-	if len(p.Cluster) > 0 && (external || !p.InternalLocal) {
-		l.lists = append(l.lists, cluster)
-	}
-	if len(p.Local) > 0 {
-		l.lists = append(l.lists, local)
-	}
-
-	// 2. The cluster IP.
+	// 1. The cluster IP.
+	t := l.target(p, false)
 	switch {
 	case len(p.Cluster) == 0:
-		l.link(mapRefused, clusterIP, nft.Goto(chainRefuse))
+		t.refuse, t.verdict = true, nft.Goto(chainRefuse)
 	case !p.InternalLocal:
-		l.link(mapServices, clusterIP, nft.Goto(l.use(toCluster)))
-		l.linkList(toCluster.lists(), clusterIP, cluster.id)
+		t.verdict, t.cluster = nft.Goto(l.use(all)), p.Cluster
 	case len(p.Local) > 0:
-		l.link(mapServices, clusterIP, nft.Goto(l.use(toLocal)))
-		l.linkList(toLocal.lists(), clusterIP, local.id)
+		t.verdict, t.local = nft.Goto(l.use(near)), p.Local
 	default:
-		l.link(mapRefused, clusterIP, nft.Drop)
+		t.refuse, t.verdict = true, nft.Drop
 	}
+	l.fronts = append(l.fronts, front{inside, t})
 
-	// 3. The addresses that the outside knows.
+	// 2. The addresses that the outside knows.
 	for _, a := range p.External {
-		l.external(p, mapServices, addrKey(a, p.Name.Protocol, p.Port), toCluster, toLocal, number, false)
+		key := frontKey{key: addrKey(a, p.Name.Protocol, p.Port)}
+		l.fronts = append(l.fronts, front{key, l.external(p, false, nil)})
 	}
 	for _, a := range p.LoadBalancer {
-		l.external(p, mapServices, addrKey(a, p.Name.Protocol, p.Port), toCluster, toLocal, number, len(p.SourceRanges) > 0)
+		key := frontKey{key: addrKey(a, p.Name.Protocol, p.Port)}
+		l.fronts = append(l.fronts, front{key, l.external(p, false, p.SourceRanges)})
 	}
 	if p.NodePort != 0 {
-		toCluster.port, toLocal.port = true, true
-		l.external(p, mapNodePorts, portKey(p.Name.Protocol, p.NodePort), toCluster, toLocal, number, false)
+		key := frontKey{node: true, key: portKey(p.Name.Protocol, p.NodePort)}
+		l.fronts = append(l.fronts, front{key, l.external(p, true, nil)})
 	}
 	return l
 }
 
-// external links an address or node port that the outside knows. With policy
-// Local the client's address stays and only this node's endpoints are used; pods
-// and the node itself are inside of the cluster wherever they send to.
-func (l *layout) external(p *proxy.Port, set, key string, toCluster, toLocal balancer, number uint32, ranges bool) {
+// external is what happens with traffic from outside. With policy Local the
+// client's address stays and only this node's endpoints are used; pods and the
+// node itself are inside of the cluster wherever they send to.
+func (l *layout) external(p *proxy.Port, node bool, ranges []netip.Prefix) target {
+	t := l.target(p, node)
 	if len(p.Cluster) == 0 {
-		refused := mapRefused
-		if set == mapNodePorts {
-			refused = mapRefusedNodePorts
-		}
-		l.link(refused, key, nft.Goto(chainRefuse))
-		return
+		t.refuse, t.verdict = true, nft.Goto(chainRefuse)
+		return t
 	}
-	all := l.use(toCluster)
-	l.linkList(toCluster.lists(), key, number<<1)
+	t.cluster = p.Cluster
+	all := l.use(balancer{n: len(p.Cluster), sticky: p.Affinity > 0, node: node})
 	c := chain{name: "masq-" + all, steps: []step{{kind: masquerade}, {kind: goTo, target: all}}}
 	if p.ExternalLocal {
 		c = chain{name: "policy-" + all, steps: []step{{kind: fromPods, target: all}, {kind: fromNode, target: all}}}
 		if len(p.Local) > 0 {
-			near := l.use(toLocal)
-			l.linkList(toLocal.lists(), key, number<<1|1)
+			t.local = p.Local
+			near := l.use(balancer{n: len(p.Local), sticky: p.Affinity > 0, local: true, node: node})
 			c.name += "-" + near
 			c.steps = append(c.steps, step{kind: goTo, target: near})
 		} else {
@@ -152,16 +124,30 @@ func (l *layout) external(p *proxy.Port, set, key string, toCluster, toLocal bal
 		}
 	}
 	l.add(c)
-	if ranges {
-		limited := chain{name: fmt.Sprintf("from-%08x", number)}
-		for _, r := range p.SourceRanges {
+	if len(ranges) > 0 {
+		limited := chain{}
+		for _, r := range ranges {
 			limited.steps = append(limited.steps, step{kind: fromRange, target: c.name, source: r})
 		}
 		limited.steps = append(limited.steps, step{kind: drop})
+		h := fnv.New64a()
+		_, _ = h.Write([]byte(limited.signature()))
+		limited.name = fmt.Sprintf("from-%016x", h.Sum64())
 		l.add(limited)
 		c = limited
 	}
-	l.link(set, key, nft.Goto(c.name))
+	t.verdict = nft.Goto(c.name)
+	return t
+}
+
+// target returns an empty target with the port's affinity.
+func (l *layout) target(p *proxy.Port, node bool) (t target) {
+	if p.Affinity > 0 && len(p.Cluster) > 0 {
+		c := remembering(p.Affinity, node)
+		l.add(c)
+		t.sticky = &c
+	}
+	return t
 }
 
 func (l *layout) add(c chain) {
@@ -170,60 +156,60 @@ func (l *layout) add(c chain) {
 	}
 }
 
-// use returns the chain of a balancer.
+// use returns the name of a balancer's chain.
 func (l *layout) use(b balancer) string {
 	c := b.chain()
 	l.add(c)
 	return c.name
 }
 
-func (l *layout) link(set, key string, v nft.Verdict) {
-	l.links = append(l.links, link{linkKey{set, key}, value{verdict: v}})
-}
-
-func (l *layout) linkList(set, key string, id uint32) {
-	l.links = append(l.links, link{linkKey{set, key}, value{list: true, id: id}})
-}
-
-// A balancer chooses one of n endpoints. Which list it is, it finds by what the
-// client sent to, so that all Services with n endpoints share it: the kernel
+// A balancer chooses one of n endpoints. Whose they are, it finds by what the
+// client sent to, so that all fronts with n endpoints share it: the kernel
 // walks a map for each chain that uses it, and a map's users for each element.
 type balancer struct {
-	n     uint32
-	ttl   time.Duration // of affinity; 0: none
-	local bool          // of the endpoints on this node
-	port  bool          // the client sent to a node port
+	n      int
+	sticky bool // affinity
+	local  bool // of the endpoints on this node
+	node   bool // the client sent to a node port
 }
 
-// lists is the map that says which list it is.
-func (b balancer) lists() string {
-	switch {
-	case b.local && b.port:
-		return mapLocalPortLists
-	case b.local:
-		return mapLocalLists
-	case b.port:
-		return mapPortLists
-	default:
-		return mapLists
+// index is where the map of such endpoints for such fronts is in endpointMaps.
+func index(local, node bool) int {
+	i := 0
+	if local {
+		i++
 	}
+	if node {
+		i += 2
+	}
+	return i
 }
 
 func (b balancer) chain() chain {
-	name := "one-of-" + strconv.Itoa(int(b.n))
+	c := chain{name: "one-of-" + strconv.Itoa(b.n), steps: []step{{kind: choose, balancer: b}}}
 	if b.local {
-		name += "-local"
+		c.name += "-local"
 	}
-	if b.port {
-		name += "-port"
+	if b.node {
+		c.name += "-port"
 	}
-	if b.ttl == 0 {
-		return chain{name, []step{{kind: choose, balancer: b}}}
+	if b.sticky {
+		c.name += "-sticky"
+		c.steps = slices.Insert(c.steps, 0, step{kind: stick, balancer: b})
+		if b.node {
+			c.steps = slices.Insert(c.steps, 0, step{kind: note})
+		}
 	}
-	return chain{
-		name + "-for-" + strconv.Itoa(int(b.ttl/time.Second)),
-		[]step{{kind: stick, balancer: b}, {kind: chooseAndStick, balancer: b}},
+	return c
+}
+
+// remembering is the chain that remembers a client's endpoint for that time.
+func remembering(ttl time.Duration, node bool) chain {
+	c := chain{"remember-" + strconv.Itoa(int(ttl/time.Second)), []step{{kind: remember, ttl: ttl, balancer: balancer{node: node}}}}
+	if node {
+		c.name += "-port"
 	}
+	return c
 }
 
 // addrKey is address . protocol . port, each padded to four bytes.
@@ -247,10 +233,11 @@ func protoNumber(p v1.Protocol) byte {
 	}
 }
 
-// endpointKey is list . index, in host order as the kernel computes them.
-func endpointKey(buf []byte, list, index uint32) []byte {
-	buf = binary.NativeEndian.AppendUint32(buf[:0], list)
-	return binary.NativeEndian.AppendUint32(buf, index)
+// endpointKey is a front's key . index, the index in host order as the kernel
+// computes it.
+func endpointKey(buf []byte, front string, index int) []byte {
+	buf = append(buf[:0], front...)
+	return binary.NativeEndian.AppendUint32(buf, uint32(index))
 }
 
 // endpointData is address . port.

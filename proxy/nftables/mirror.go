@@ -2,6 +2,7 @@ package nftables
 
 import (
 	"encoding/binary"
+	"maps"
 	"net/netip"
 	"slices"
 	"strings"
@@ -12,16 +13,19 @@ import (
 // A mirror is what the kernel's table holds, apart from the fixed part.
 type mirror struct {
 	chains  map[string]string // name to signature
-	links   map[linkKey]value
-	lists   map[uint32][]netip.AddrPort // in the kernel's order
+	links   map[element]nft.Verdict
+	lists   map[element][]netip.AddrPort // by front, in the kernel's order
 	hairpin map[netip.Addr]bool
 }
+
+// An element is a key in one of the kernel's maps.
+type element struct{ set, key string }
 
 func newMirror() *mirror {
 	return &mirror{
 		chains:  map[string]string{},
-		links:   map[linkKey]value{},
-		lists:   map[uint32][]netip.AddrPort{},
+		links:   map[element]nft.Verdict{},
+		lists:   map[element][]netip.AddrPort{},
 		hairpin: map[netip.Addr]bool{},
 	}
 }
@@ -52,23 +56,52 @@ func (m *mirror) removeChain(t *nft.Batch, name string) {
 	}
 }
 
-// setLink makes a map lead a key to a value; nil removes it.
-func (m *mirror) setLink(t *nft.Batch, k linkKey, want *value) {
+// setFront makes a front have a target; nil removes it. It returns the
+// endpoints that clients may be stuck to although they have gone.
+func (m *mirror) setFront(t *nft.Batch, k frontKey, want *target) (left []unstick) {
+	if want == nil {
+		want = &target{verdict: none}
+	}
+	for _, refuse := range []bool{false, true} {
+		m.setLink(t, element{verdictMap(k.node, refuse), k.key}, want.verdict, want.verdict != none && want.refuse == refuse)
+	}
+	sticky := element{stickyMaps[nodeIndex(k.node)], k.key}
+	_, was := m.links[sticky]
+	if want.sticky != nil {
+		m.setLink(t, sticky, nft.Goto(want.sticky.name), true)
+	} else {
+		m.setLink(t, sticky, none, false)
+	}
+	for _, local := range []bool{false, true} {
+		endpoints, i := want.cluster, index(local, k.node)
+		if local {
+			endpoints = want.local
+		}
+		for _, e := range m.setList(t, element{endpointMaps[i], k.key}, endpoints) {
+			if was {
+				left = append(left, unstick{affinityMaps[nodeIndex(k.node)], k.key, e})
+			}
+		}
+	}
+	return left
+}
+
+// none is no verdict at all; a plain drop has a code that says so.
+var none = nft.Verdict{Code: -100}
+
+// setLink makes a map lead a key to a verdict, or, without present, nowhere.
+func (m *mirror) setLink(t *nft.Batch, k element, want nft.Verdict, present bool) {
 	have, ok := m.links[k]
-	if ok && want != nil && have == *want {
+	if ok && present && have == want {
 		return
 	}
 	if ok {
 		t.RemoveElement(k.set, []byte(k.key))
 		delete(m.links, k)
 	}
-	if want != nil {
-		if want.list {
-			t.AddElement(k.set, []byte(k.key), binary.NativeEndian.AppendUint32(nil, want.id))
-		} else {
-			t.AddVerdict(k.set, []byte(k.key), want.verdict)
-		}
-		m.links[k] = *want
+	if present {
+		t.AddVerdict(k.set, []byte(k.key), want)
+		m.links[k] = want
 	}
 }
 
@@ -76,8 +109,8 @@ func (m *mirror) setLink(t *nft.Batch, k linkKey, want *value) {
 // those that have gone. Endpoints that stay keep their index where they can:
 //
 //	have  a b c d      want  a d e      →  index 1: e, 2: d, 3: gone
-func (m *mirror) setList(t *nft.Batch, id uint32, want []netip.AddrPort) (gone []netip.AddrPort) {
-	have := m.lists[id]
+func (m *mirror) setList(t *nft.Batch, k element, want []netip.AddrPort) (gone []netip.AddrPort) {
+	have := m.lists[k]
 	if len(have) == 0 && len(want) == 0 {
 		return nil
 	}
@@ -104,13 +137,13 @@ func (m *mirror) setList(t *nft.Batch, id uint32, want []netip.AddrPort) (gone [
 	var key, data []byte
 	for _, i := range holes {
 		if i < len(have) {
-			key = endpointKey(key, id, uint32(i))
-			t.RemoveElement(mapEndpoints, key)
+			key = endpointKey(key, k.key, i)
+			t.RemoveElement(k.set, key)
 		}
 	}
 	for i := len(want); i < len(have); i++ {
-		key = endpointKey(key, id, uint32(i))
-		t.RemoveElement(mapEndpoints, key)
+		key = endpointKey(key, k.key, i)
+		t.RemoveElement(k.set, key)
 	}
 	for at, e := range want {
 		if placed[at] {
@@ -119,13 +152,13 @@ func (m *mirror) setList(t *nft.Batch, id uint32, want []netip.AddrPort) (gone [
 		i := holes[0]
 		holes = holes[1:]
 		slots[i] = e
-		key, data = endpointKey(key, id, uint32(i)), endpointData(data, e)
-		t.AddElement(mapEndpoints, key, data)
+		key, data = endpointKey(key, k.key, i), endpointData(data, e)
+		t.AddElement(k.set, key, data)
 	}
 	if len(slots) == 0 {
-		delete(m.lists, id)
+		delete(m.lists, k)
 	} else {
-		m.lists[id] = slots
+		m.lists[k] = slots
 	}
 	return gone
 }
@@ -168,26 +201,24 @@ func readMirror(c *nft.Conn, f nft.Family, table, comment string) (m *mirror, ok
 		return nil, false, err
 	}
 	for _, name := range chains {
-		for _, prefix := range []string{"one-of-", "masq-", "policy-", "from-"} {
+		for _, prefix := range []string{"one-of-", "masq-", "policy-", "from-", "remember-"} {
 			if strings.HasPrefix(name, prefix) {
 				m.chains[name] = strings.Join(comments[name], "\n")
 			}
 		}
 	}
-	for _, set := range slices.Concat(verdictMaps, listMaps) {
+	for _, set := range append([]string{mapServices, mapNodePorts, mapRefused, mapRefusedNodePorts}, stickyMaps...) {
 		err := c.Elements(f, table, set, func(e nft.Element) {
-			v := value{verdict: e.Verdict}
-			if len(e.Data) == 4 {
-				v = value{list: true, id: binary.NativeEndian.Uint32(e.Data)}
-			}
-			m.links[linkKey{set, string(e.Key)}] = v
+			m.links[element{set, string(e.Key)}] = e.Verdict
 		})
 		if err != nil {
 			return nil, false, err
 		}
 	}
-	if complete, err := m.readLists(c, f, table); err != nil || !complete {
-		return nil, false, err
+	for _, set := range endpointMaps {
+		if complete, err := m.readLists(c, f, table, set); err != nil || !complete {
+			return nil, false, err
+		}
 	}
 	err = c.Elements(f, table, setHairpin, func(e nft.Element) {
 		if a, ok := netip.AddrFromSlice(e.Key[:len(e.Key)/2]); ok {
@@ -200,21 +231,22 @@ func readMirror(c *nft.Conn, f nft.Family, table, comment string) (m *mirror, ok
 // readLists reads the lists of endpoints. The kernel's table may be growing
 // while it is walked, so that elements come twice or not at all: a list with an
 // index missing says so, and the walk is done again.
-func (m *mirror) readLists(c *nft.Conn, f nft.Family, table string) (complete bool, err error) {
+func (m *mirror) readLists(c *nft.Conn, f nft.Family, table, set string) (complete bool, err error) {
 	for range 5 {
-		clear(m.lists)
-		err := c.Elements(f, table, mapEndpoints, func(e nft.Element) {
+		maps.DeleteFunc(m.lists, func(k element, _ []netip.AddrPort) bool { return k.set == set })
+		err := c.Elements(f, table, set, func(e nft.Element) {
 			ep, ok := parseEndpoint(e.Data)
-			if !ok || len(e.Key) != 8 {
+			n := len(e.Key) - 4
+			if !ok || n <= 0 {
 				return
 			}
-			id, index := binary.NativeEndian.Uint32(e.Key), int(binary.NativeEndian.Uint32(e.Key[4:]))
-			list := m.lists[id]
+			k, index := element{set, string(e.Key[:n])}, int(binary.NativeEndian.Uint32(e.Key[n:]))
+			list := m.lists[k]
 			if index >= len(list) {
 				list = append(list, make([]netip.AddrPort, index+1-len(list))...)
 			}
 			list[index] = ep
-			m.lists[id] = list
+			m.lists[k] = list
 		})
 		if err != nil {
 			return false, err

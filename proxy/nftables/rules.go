@@ -13,14 +13,15 @@ import (
 type kind uint8
 
 const (
-	choose         kind = iota // a random endpoint of the list
-	stick                      // the endpoint that this client had last time, if any
-	chooseAndStick             // a random endpoint, remembered for the client
-	masquerade                 // mark for masquerading
-	goTo                       // go to target
-	fromPods                   // pods go to target
-	fromNode                   // the node itself goes to target, masqueraded
-	fromRange                  // clients in source go to target
+	choose     kind = iota // a random endpoint
+	stick                  // the endpoint that this client had last time, if any
+	note                   // mark as sent to a node port, for remember
+	remember               // the endpoint that was chosen
+	masquerade             // mark for masquerading
+	goTo                   // go to target
+	fromPods               // pods go to target
+	fromNode               // the node itself goes to target, masqueraded
+	fromRange              // clients in source go to target
 	drop
 )
 
@@ -28,6 +29,7 @@ const (
 type step struct {
 	kind     kind
 	balancer balancer
+	ttl      time.Duration
 	target   string
 	source   netip.Prefix
 }
@@ -38,8 +40,10 @@ func (s step) comment() string {
 		return fmt.Sprintf("1 of %d", s.balancer.n)
 	case stick:
 		return "as last time"
-	case chooseAndStick:
-		return fmt.Sprintf("1 of %d for %d s", s.balancer.n, s.balancer.ttl/time.Second)
+	case note:
+		return "node port"
+	case remember:
+		return fmt.Sprintf("for %d s", s.ttl/time.Second)
 	case masquerade:
 		return "masquerade"
 	case goTo:
@@ -55,51 +59,62 @@ func (s step) comment() string {
 	}
 }
 
-// masqueradeBit of the packet mark is upstream's.
-const masqueradeBit = 0x4000
-
-// Registers of a balancer, for the longest addresses:
-//
-//	0-3 client, 4 list   the key of affinity (with IPv4: 0 client, 1 list)
-//	4 list, 5 index      the key of endpoints
-//	6-9 endpoint, 10 port
-//	0-5                  what the client sent to, until the list is known
-var (
-	regAny      = nft.R(0)
-	regEndpoint = nft.R(6)
+// Bits of the packet mark: masqueradeBit is upstream's; nodePortBit is set by a
+// balancer with affinity and cleared as soon as the endpoint is remembered.
+const (
+	masqueradeBit = 0x4000
+	nodePortBit   = 0x2000
 )
 
-// find appends what a balancer's steps have in common: find the list.
-func (s step) find(r *nft.Rule, f nft.Family, list nft.Reg) *nft.Rule {
-	if s.balancer.port {
-		r.L4Proto(regAny).DstPort(regAny + 1)
-	} else {
-		words := nft.Reg(f.AddrLen() / 4)
-		r.DstAddr(f, regAny).L4Proto(regAny + words).DstPort(regAny + words + 1)
+// Registers of a balancer. The key of affinity is client . front, that of
+// endpoints front . index, so that both share the front:
+//
+//	IPv4   0 client    1 addr    2 proto   3 port   4 index
+//	IPv6   0-3 client  4-7 addr  8 proto   9 port  10 index
+//	then   11 endpoint's address (IPv6: 11-14), its port
+var (
+	regClient   = nft.R(0)
+	regEndpoint = nft.R(11)
+)
+
+// front loads what the client sent to and returns the register of the index.
+func (s step) front(r *nft.Rule, f nft.Family) (at, next nft.Reg) {
+	words := nft.Reg(f.AddrLen() / 4)
+	at = regClient + words
+	if s.balancer.node {
+		r.L4Proto(at).DstPort(at + 1)
+		return at, at + 2
 	}
-	return r.Map(s.balancer.lists(), regAny, list)
+	r.DstAddr(f, at).L4Proto(at + words).DstPort(at + words + 1)
+	return at, at + words + 2
 }
 
 func (s step) rule(f nft.Family) *nft.Rule {
 	r := nft.NewRule()
-	words := nft.Reg(f.AddrLen() / 4)
-	list := regAny + words
-	port := regEndpoint + words
+	b := s.balancer
+	port := regEndpoint + nft.Reg(f.AddrLen()/4)
 	switch s.kind {
 	case choose:
-		return s.find(r, f, list).Random(list+1, s.balancer.n).
-			Map(mapEndpoints, list, regEndpoint).
+		at, next := s.front(r, f)
+		return r.Random(next, uint32(b.n)).
+			Map(endpointMaps[index(b.local, b.node)], at, regEndpoint).
 			DNAT(f, regEndpoint, port)
 	case stick:
-		return s.find(r, f, list).SrcAddr(f, regAny).
-			Map(mapAffinity, regAny, regEndpoint).
-			Remember(mapAffinity, regAny, regEndpoint, s.balancer.ttl).
+		s.front(r.SrcAddr(f, regClient), f)
+		return r.Map(affinityMaps[nodeIndex(b.node)], regClient, regEndpoint).
 			DNAT(f, regEndpoint, port)
-	case chooseAndStick:
-		return s.find(r, f, list).SrcAddr(f, regAny).Random(list+1, s.balancer.n).
-			Map(mapEndpoints, list, regEndpoint).
-			Remember(mapAffinity, regAny, regEndpoint, s.balancer.ttl).
-			DNAT(f, regEndpoint, port)
+	case note:
+		return r.Mark(nodePortBit)
+	case remember:
+		at := regClient + nft.Reg(f.AddrLen()/4)
+		r.SrcAddr(f, regClient)
+		if !b.node {
+			r.OriginalDst(f, at)
+			at += nft.Reg(f.AddrLen() / 4)
+		}
+		return r.L4Proto(at).OriginalDstPort(at+1).
+			DstAddr(f, regEndpoint).DstPort(port).
+			Remember(affinityMaps[nodeIndex(b.node)], regClient, regEndpoint, s.ttl)
 	case masquerade:
 		return r.Mark(masqueradeBit)
 	case goTo:

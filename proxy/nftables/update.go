@@ -1,7 +1,6 @@
 package nftables
 
 import (
-	"encoding/binary"
 	"errors"
 	"slices"
 
@@ -10,83 +9,52 @@ import (
 	"github.com/periplus/periplus/proxy"
 )
 
-// update adds what leads from a port's programmed state to its new one.
-func (b *Backend) update(u proxy.Update) {
-	old, had := b.ports[u.Name]
-	number := old.number
-	if !had {
-		number = b.takeNumber(u.Name)
-	}
-	was, now := makeLayout(old.port, number), makeLayout(u.Port, number)
-
+// update enters what leads from a port's programmed state to its new one, and
+// returns the number of endpoints that are looked at for it.
+func (b *Backend) update(u proxy.Update) (size int) {
+	old := b.ports[u.Name]
+	was, now := makeLayout(old), makeLayout(u.Port)
 	for _, c := range now.chains {
 		b.mirror.setChain(b.batch, b.family, c)
 		b.users[c.name]++
 	}
-	for _, l := range now.lists {
-		for _, e := range b.mirror.setList(b.batch, l.id, l.endpoints) {
-			if l.sticky {
-				b.unstick = append(b.unstick, unstick{l.id, e})
-			}
-		}
+	for _, f := range was.fronts {
+		b.unclaim(f.frontKey, u.Name)
+		size += len(f.cluster) + len(f.local) + 1
 	}
-	for _, l := range was.links {
-		b.unclaim(l.linkKey, u.Name)
-	}
-	for _, l := range now.links {
-		b.claim(l, u.Name)
+	for _, f := range now.fronts {
+		b.claim(f, u.Name)
+		size += len(f.cluster) + len(f.local) + 1
 	}
 	for _, c := range was.chains {
 		if b.users[c.name]--; b.users[c.name] == 0 {
 			delete(b.users, c.name)
 		}
 	}
-	for _, l := range was.lists {
-		if !slices.ContainsFunc(now.lists, func(n list) bool { return n.id == l.id }) {
-			for _, e := range b.mirror.setList(b.batch, l.id, nil) {
-				if l.sticky {
-					b.unstick = append(b.unstick, unstick{l.id, e})
-				}
-			}
-		}
-	}
-	b.countHairpins(old.port, u.Port)
-	b.stale.add(old.port, u.Port)
-
+	b.countHairpins(old, u.Port)
+	b.stale.add(old, u.Port)
 	if u.Port == nil {
 		delete(b.ports, u.Name)
-		delete(b.numbers, number)
 	} else {
-		b.ports[u.Name] = portState{u.Port, number}
+		b.ports[u.Name] = u.Port
 	}
+	return size
 }
 
-// takeNumber gives a port its number, or the next free one.
-func (b *Backend) takeNumber(name proxy.PortName) uint32 {
-	n := numberOf(name)
-	for {
-		if _, taken := b.numbers[n]; !taken {
-			b.numbers[n] = name
-			return n
-		}
-		n = (n + 1) & 0x7fffffff
-	}
-}
-
-// claim enters a port as one that wants the key. Two Services may name the same
+// claim enters a port as one that wants the front. Two Services may name the same
 // external address and port: the first keeps it, the second has it afterwards.
-func (b *Backend) claim(l link, owner proxy.PortName) {
-	c := claim{owner, l.value}
-	have := b.claims[l.linkKey]
+func (b *Backend) claim(f front, owner proxy.PortName) {
+	c := claim{owner, f.target}
+	have := b.claims[f.frontKey]
 	if i := slices.IndexFunc(have, func(x claim) bool { return x.owner == owner }); i >= 0 {
 		have[i] = c
 	} else {
-		b.claims[l.linkKey] = append(have, c)
+		b.claims[f.frontKey] = append(have, c)
 	}
-	b.touched[l.linkKey] = true
+	b.touched[f.frontKey] = true
 }
 
-func (b *Backend) unclaim(k linkKey, owner proxy.PortName) {
+func (b *Backend) unclaim(k frontKey, owner proxy.PortName) {
 	have := slices.DeleteFunc(b.claims[k], func(x claim) bool { return x.owner == owner })
 	if len(have) == 0 {
 		delete(b.claims, k)
@@ -115,21 +83,16 @@ func (b *Backend) countHairpins(old, new *proxy.Port) {
 
 // sweep removes what an earlier process left in the kernel and no port wants.
 func (b *Backend) sweep() error {
-	lists := map[uint32]bool{}
-	for _, s := range b.ports {
-		for _, x := range makeLayout(s.port, s.number).lists {
-			lists[x.id] = true
+	leftover := func(k element, node bool) {
+		if f := (frontKey{node, k.key}); len(b.claims[f]) == 0 {
+			b.touched[f] = true
 		}
 	}
 	for k := range b.mirror.links {
-		if len(b.claims[k]) == 0 {
-			b.touched[k] = true
-		}
+		leftover(k, k.set == mapNodePorts || k.set == mapRefusedNodePorts || k.set == stickyMaps[1])
 	}
-	for id := range b.mirror.lists {
-		if !lists[id] {
-			b.mirror.setList(b.batch, id, nil)
-		}
+	for k := range b.mirror.lists {
+		leftover(k, k.set == endpointMaps[index(false, true)] || k.set == endpointMaps[index(true, true)])
 	}
 	for a := range b.mirror.hairpin {
 		if b.onNode[a] == 0 {
@@ -163,18 +126,25 @@ func (b *Backend) unstickClients() {
 	for _, u := range b.unstick {
 		away[u] = true
 	}
-	var keys [][]byte
-	err := b.conn.Elements(b.family, b.cfg.Table, mapAffinity, func(e nft.Element) {
-		ep, ok := parseEndpoint(e.Data)
-		if n := len(e.Key) - 4; ok && n > 0 && away[unstick{binary.NativeEndian.Uint32(e.Key[n:]), ep}] {
-			keys = append(keys, slices.Clone(e.Key))
+	var err error
+	for _, set := range affinityMaps {
+		if !slices.ContainsFunc(b.unstick, func(u unstick) bool { return u.set == set }) {
+			continue
 		}
-	})
-	for _, k := range keys {
-		b.batch.RemoveElement(mapAffinity, k)
-		// One by one: another may expire in the meantime.
-		if e := b.conn.Commit(b.batch); e != nil && !errors.Is(e, nft.ErrNotFound) {
-			err = errors.Join(err, e)
+		var keys [][]byte
+		e := b.conn.Elements(b.family, b.cfg.Table, set, func(e nft.Element) {
+			ep, ok := parseEndpoint(e.Data)
+			if n := b.family.AddrLen(); ok && len(e.Key) > n && away[unstick{set, string(e.Key[n:]), ep}] {
+				keys = append(keys, slices.Clone(e.Key))
+			}
+		})
+		err = errors.Join(err, e)
+		for _, k := range keys {
+			b.batch.RemoveElement(set, k)
+			// One by one: another may expire in the meantime.
+			if e := b.conn.Commit(b.batch); e != nil && !errors.Is(e, nft.ErrNotFound) {
+				err = errors.Join(err, e)
+			}
 		}
 	}
 	if err != nil {
