@@ -8,11 +8,13 @@ import (
 	"github.com/periplus/periplus/scheduler/defaultbinder"
 	"github.com/periplus/periplus/scheduler/defaultpreemption"
 	"github.com/periplus/periplus/scheduler/imagelocality"
+	"github.com/periplus/periplus/scheduler/interpodaffinity"
 	"github.com/periplus/periplus/scheduler/nodeaffinity"
 	"github.com/periplus/periplus/scheduler/nodename"
 	"github.com/periplus/periplus/scheduler/nodeports"
 	"github.com/periplus/periplus/scheduler/noderesources"
 	"github.com/periplus/periplus/scheduler/nodeunschedulable"
+	"github.com/periplus/periplus/scheduler/podtopologyspread"
 	"github.com/periplus/periplus/scheduler/queuesort"
 	"github.com/periplus/periplus/scheduler/schedulinggates"
 	"github.com/periplus/periplus/scheduler/tainttoleration"
@@ -29,6 +31,8 @@ func Plugins() []scheduler.Use {
 		{New: nodeaffinity.New(nodeaffinity.Args{}), Weight: 2},
 		{New: nodeports.New},
 		{New: noderesources.NewFit(noderesources.FitArgs{}), Weight: 1},
+		{New: podtopologyspread.New, Weight: 2},
+		{New: interpodaffinity.New(interpodaffinity.Args{}), Weight: 2},
 		{New: defaultpreemption.New(defaultpreemption.Args{})},
 		{New: noderesources.NewBalanced, Weight: 1},
 		{New: imagelocality.New, Weight: 1},
