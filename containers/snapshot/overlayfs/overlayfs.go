@@ -64,6 +64,10 @@ func Open(root string, log *slog.Logger) (*Snapshotter, error) {
 			return nil, err
 		}
 	}
+	// The layers hold set-id programs, which the users of the machine must not reach.
+	if err := os.Chmod(root, 0o700); err != nil {
+		return nil, err
+	}
 	on, err := overlay.IsOverlay(root)
 	if err != nil {
 		return nil, err
