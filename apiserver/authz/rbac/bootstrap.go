@@ -3,6 +3,8 @@ package rbac
 import (
 	"context"
 	"maps"
+	"slices"
+	"sync"
 
 	"golang.org/x/sync/errgroup"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -10,19 +12,23 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/component-helpers/auth/rbac/validation"
 
 	"github.com/periplus/periplus/apiserver/authz"
 )
 
 // NodeAllows answers from the rules of the cluster role system:node.
 func NodeAllows(q *authz.Question) bool {
-	for i := range nodeRules {
-		if allows(&nodeRules[i], q) {
+	rules := rulesOfNodes()
+	for i := range rules {
+		if allows(&rules[i], q) {
 			return true
 		}
 	}
 	return false
 }
+
+var rulesOfNodes = sync.OnceValue(nodeRules)
 
 // BootstrapCluster makes the default cluster roles and bindings, and adds to
 // existing ones what is missing (unless their annotation
@@ -34,21 +40,17 @@ func BootstrapCluster(ctx context.Context, c kubernetes.Interface) error {
 	for _, role := range clusterRoles() {
 		group.Go(func() error {
 			return reconcile(ctx, roles, decorate(&role.ObjectMeta, &role), func(have *rbacv1.ClusterRole) bool {
-				if have.AggregationRule != nil && role.AggregationRule != nil {
-					return equality.Semantic.DeepEqual(have.AggregationRule, role.AggregationRule)
+				if role.AggregationRule != nil { // its rules are not ours to write
+					return addSelectors(have, role.AggregationRule.ClusterRoleSelectors)
 				}
-				n := len(have.Rules)
-				have.Rules = union(have.Rules, role.Rules)
-				return n == len(have.Rules)
+				return addRules(&have.Rules, role.Rules)
 			})
 		})
 	}
 	for _, binding := range clusterRoleBindings() {
 		group.Go(func() error {
 			return reconcile(ctx, bindings, decorate(&binding.ObjectMeta, &binding), func(have *rbacv1.ClusterRoleBinding) bool {
-				n := len(have.Subjects)
-				have.Subjects = unionSubjects(have.Subjects, binding.Subjects)
-				return n == len(have.Subjects)
+				return addSubjects(&have.Subjects, binding.Subjects)
 			})
 		})
 	}
@@ -63,18 +65,14 @@ func BootstrapNamespaces(ctx context.Context, c kubernetes.Interface) error {
 	for _, role := range namespaceRoles() {
 		group.Go(func() error {
 			return reconcile(ctx, c.RbacV1().Roles(role.Namespace), decorate(&role.ObjectMeta, &role), func(have *rbacv1.Role) bool {
-				n := len(have.Rules)
-				have.Rules = union(have.Rules, role.Rules)
-				return n == len(have.Rules)
+				return addRules(&have.Rules, role.Rules)
 			})
 		})
 	}
 	for _, binding := range namespaceRoleBindings() {
 		group.Go(func() error {
 			return reconcile(ctx, c.RbacV1().RoleBindings(binding.Namespace), decorate(&binding.ObjectMeta, &binding), func(have *rbacv1.RoleBinding) bool {
-				n := len(have.Subjects)
-				have.Subjects = unionSubjects(have.Subjects, binding.Subjects)
-				return n == len(have.Subjects)
+				return addSubjects(&have.Subjects, binding.Subjects)
 			})
 		})
 	}
@@ -96,9 +94,9 @@ type typed[T any] interface {
 	Update(ctx context.Context, obj T, o metav1.UpdateOptions) (T, error)
 }
 
-// reconcile creates want, or completes the object that exists. complete adds
-// what is missing and reports whether nothing was.
-func reconcile[T metav1.Object](ctx context.Context, c typed[T], want T, complete func(have T) bool) error {
+// reconcile creates want, or completes the object that exists: its metadata
+// here, the rest by add, which reports whether it has added something.
+func reconcile[T metav1.Object](ctx context.Context, c typed[T], want T, add func(have T) bool) error {
 	have, err := c.Get(ctx, want.GetName(), metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
@@ -109,37 +107,62 @@ func reconcile[T metav1.Object](ctx context.Context, c typed[T], want T, complet
 		return err
 	case err != nil:
 		return err
-	case have.GetAnnotations()[rbacv1.AutoUpdateAnnotationKey] == "false" || complete(have):
+	case have.GetAnnotations()[rbacv1.AutoUpdateAnnotationKey] == "false":
 		return nil
 	}
+	labels, labelled := merge(have.GetLabels(), want.GetLabels())
+	annotations, annotated := merge(have.GetAnnotations(), want.GetAnnotations())
+	if added := add(have); !added && !labelled && !annotated {
+		return nil
+	}
+	have.SetLabels(labels)
+	have.SetAnnotations(annotations)
 	_, err = c.Update(ctx, have, metav1.UpdateOptions{})
+	if apierrors.IsConflict(err) { // another server was faster
+		return reconcile(ctx, c, want, add)
+	}
 	return err
 }
 
-func union(have, want []rbacv1.PolicyRule) []rbacv1.PolicyRule {
-	for _, w := range want {
-		found := false
-		for _, h := range have {
-			found = found || equality.Semantic.DeepEqual(h, w)
-		}
-		if !found {
-			have = append(have, w)
-		}
+// merge adds to have what it lacks; values that are there stay.
+func merge(have, want map[string]string) (map[string]string, bool) {
+	out := maps.Clone(want)
+	if out == nil {
+		out = map[string]string{}
 	}
-	return have
+	maps.Copy(out, have)
+	return out, len(out) != len(have)
 }
 
-func unionSubjects(have, want []rbacv1.Subject) []rbacv1.Subject {
+// addRules adds the rules that are not yet covered.
+func addRules(have *[]rbacv1.PolicyRule, want []rbacv1.PolicyRule) bool {
+	n := len(*have)
 	for _, w := range want {
-		found := false
-		for _, h := range have {
-			found = found || h == w
-		}
-		if !found {
-			have = append(have, w)
+		if ok, _ := validation.Covers((*have)[:n], []rbacv1.PolicyRule{w}); !ok {
+			*have = append(*have, w)
 		}
 	}
-	return have
+	return len(*have) > n
+}
+
+// addSelectors adds missing selectors to an aggregated role.
+func addSelectors(have *rbacv1.ClusterRole, want []metav1.LabelSelector) bool {
+	if have.AggregationRule == nil {
+		have.AggregationRule = &rbacv1.AggregationRule{}
+	}
+	return addMissing(&have.AggregationRule.ClusterRoleSelectors, want)
+}
+
+func addSubjects(have *[]rbacv1.Subject, want []rbacv1.Subject) bool { return addMissing(have, want) }
+
+func addMissing[T any](have *[]T, want []T) bool {
+	n := len(*have)
+	for _, w := range want {
+		if !slices.ContainsFunc(*have, func(h T) bool { return equality.Semantic.DeepEqual(h, w) }) {
+			*have = append(*have, w)
+		}
+	}
+	return len(*have) > n
 }
 
 // bind returns a cluster role binding of the same name as its role.
@@ -162,14 +185,3 @@ func toGroup(name string) rbacv1.Subject {
 func toAccount(name string) rbacv1.Subject {
 	return rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: metav1.NamespaceSystem, Name: name}
 }
-
-// on starts a rule about resources of an API group.
-func on(group string, resources ...string) rbacv1.PolicyRule {
-	return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: resources}
-}
-
-func allow(r rbacv1.PolicyRule, verbs ...string) rbacv1.PolicyRule {
-	r.Verbs = verbs
-	return r
-}
-

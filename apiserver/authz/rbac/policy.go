@@ -1,75 +1,122 @@
 package rbac
 
 import (
+	"slices"
+	"strings"
+
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apiserver/pkg/authentication/serviceaccount"
 	"k8s.io/apiserver/pkg/authentication/user"
 )
 
-var (
-	read      = []string{"get", "list", "watch"}
-	readWrite = []string{"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"}
+// The default policy is that of Kubernetes v1.37 with its default feature
+// gates, and one role of our own (system:periplus:journey). Lists are sorted and
+// rules are in upstream's order, so that a cluster that was made by upstream
+// stays as it is.
+//
+//	policy_users.go              people, everybody, and what admin, edit and view are made of
+//	policy_nodes.go              nodes and what runs on them
+//	policy_components.go         the other components, approvers of certificates
+//	policy_controllers_*.go      one role a controller
+//	policy_namespaces.go         roles inside kube-system and kube-public
+
+// Verbs that often go together.
+const (
+	read       = "get list watch"
+	write      = "create delete deletecollection patch update"
+	readUpdate = "get list patch update watch"
+	readWrite  = "create delete deletecollection get list patch update watch"
 )
+
+// emitEvents lets a component record events.
+var emitEvents = can("create patch update", ",events.k8s.io", "events")
+
+// clusterRoles returns the default cluster roles.
+func clusterRoles() []rbacv1.ClusterRole {
+	return slices.Concat(userRoles(), nodeRoles(), componentRoles(), certificateRoles(), controllerRoles())
+}
+
+func controllerRoles() []rbacv1.ClusterRole {
+	return slices.Concat(workloadsControllers(), networkControllers(), storageControllers(), clusterControllers())
+}
+
+// clusterRoleBindings returns the default bindings. Those of controllers go to
+// the service account of the same name in kube-system.
+func clusterRoleBindings() []rbacv1.ClusterRoleBinding {
+	bindings := []rbacv1.ClusterRoleBinding{
+		bind("cluster-admin", toGroup(user.SystemPrivilegedGroup)),
+		bind("system:monitoring", toGroup(user.MonitoringGroup)),
+		bind("system:discovery", toGroup(user.AllAuthenticated)),
+		bind("system:basic-user", toGroup(user.AllAuthenticated)),
+		bind("system:public-info-viewer", toGroup(user.AllAuthenticated), toGroup(user.AllUnauthenticated)),
+		bind("system:node-proxier", toUser(user.KubeProxy)),
+		bind("system:kube-controller-manager", toUser(user.KubeControllerManager)),
+		bind("system:kube-dns", toAccount("kube-dns")),
+		bind("system:kube-scheduler", toUser(user.KubeScheduler)),
+		bind("system:volume-scheduler", toUser(user.KubeScheduler)),
+		// Nodes are answered by the authorization mode Node; the binding is kept
+		// without subjects, as upstream keeps it.
+		bind("system:node"),
+		bind("system:service-account-issuer-discovery", toGroup(serviceaccount.AllServiceAccountsGroup)),
+		bind("system:cluster-trust-bundle-discovery", toGroup(serviceaccount.AllServiceAccountsGroup)),
+		bind("system:periplus:journey", toGroup(user.NodesGroup),
+			toUser(user.KubeControllerManager), toUser(user.KubeScheduler), toUser(user.KubeProxy)),
+	}
+	for _, role := range controllerRoles() {
+		bindings = append(bindings, bind(role.Name, toAccount(strings.TrimPrefix(role.Name, controllerPrefix))))
+	}
+	return bindings
+}
+
+const controllerPrefix = "system:controller:"
 
 func clusterRole(name string, rules ...rbacv1.PolicyRule) rbacv1.ClusterRole {
 	return rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: rules}
 }
 
-// nodeRules is what kubelets may do (cluster role system:node). Secrets, config
-// maps and claims are restricted further by the authorization mode Node.
-var nodeRules = []rbacv1.PolicyRule{
-	allow(on("authentication.k8s.io", "tokenreviews"), "create"),
-	allow(on("authorization.k8s.io", "subjectaccessreviews", "localsubjectaccessreviews"), "create"),
-	allow(on("", "services"), read...),
-	allow(on("", "nodes"), "create", "get", "list", "watch"),
-	allow(on("", "nodes/status"), "update", "patch"),
-	allow(on("", "nodes"), "update", "patch"),
-	allow(on("", "events"), "create", "update", "patch"),
-	allow(on("events.k8s.io", "events"), "create", "update", "patch"),
-	allow(on("", "pods"), read...),
-	allow(on("", "pods"), "create", "delete"),
-	allow(on("", "pods/status"), "update", "patch"),
-	allow(on("", "pods/eviction"), "create"),
-	allow(on("", "configmaps", "secrets"), read...),
-	allow(on("", "persistentvolumeclaims", "persistentvolumes"), "get"),
-	allow(on("", "endpoints"), "get"),
-	allow(on("certificates.k8s.io", "certificatesigningrequests"), "create", "get", "list", "watch"),
-	allow(on("coordination.k8s.io", "leases"), "get", "create", "update", "patch", "delete"),
-	allow(on("storage.k8s.io", "volumeattachments"), "get"),
-	allow(on("", "serviceaccounts/token"), "create"),
-	allow(on("", "persistentvolumeclaims/status"), "get", "update", "patch"),
-	allow(on("storage.k8s.io", "csidrivers"), read...),
-	allow(on("storage.k8s.io", "csinodes"), "get", "create", "update", "patch", "delete"),
-	allow(on("node.k8s.io", "runtimeclasses"), read...),
-	allow(on("resource.k8s.io", "resourceclaims"), "get"),
-	allow(on("resource.k8s.io", "resourceslices"), "get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"),
+func controllerRole(controller string, rules ...rbacv1.PolicyRule) rbacv1.ClusterRole {
+	return clusterRole(controllerPrefix+controller, rules...)
 }
 
-func clusterRoles() []rbacv1.ClusterRole {
-	return []rbacv1.ClusterRole{
-		clusterRole("cluster-admin",
-			rbacv1.PolicyRule{Verbs: []string{"*"}, APIGroups: []string{"*"}, Resources: []string{"*"}},
-			rbacv1.PolicyRule{Verbs: []string{"*"}, NonResourceURLs: []string{"*"}}),
-		clusterRole("system:discovery", rbacv1.PolicyRule{Verbs: []string{"get"}, NonResourceURLs: []string{
-			"/livez", "/readyz", "/healthz", "/version", "/version/", "/openapi", "/openapi/*", "/api", "/api/*", "/apis", "/apis/*"}}),
-		clusterRole("system:basic-user",
-			allow(on("authorization.k8s.io", "selfsubjectaccessreviews", "selfsubjectrulesreviews"), "create"),
-			allow(on("authentication.k8s.io", "selfsubjectreviews"), "create")),
-		clusterRole("system:public-info-viewer", rbacv1.PolicyRule{Verbs: []string{"get"}, NonResourceURLs: []string{
-			"/livez", "/readyz", "/healthz", "/version", "/version/"}}),
-		clusterRole("system:node", nodeRules...),
+const aggregateLabel = "rbac.authorization.k8s.io/aggregate-to-"
+
+// labelled makes r part of the aggregated role into.
+func labelled(into string, r rbacv1.ClusterRole) rbacv1.ClusterRole {
+	r.Labels = map[string]string{aggregateLabel + into: "true"}
+	return r
+}
+
+// aggregated returns a role whose rules are collected by label, and which may be
+// part of another one itself.
+func aggregated(name, into string) rbacv1.ClusterRole {
+	r := clusterRole(name)
+	if into != "" {
+		r = labelled(into, r)
 	}
+	r.AggregationRule = &rbacv1.AggregationRule{ClusterRoleSelectors: []metav1.LabelSelector{
+		{MatchLabels: map[string]string{aggregateLabel + name: "true"}},
+	}}
+	return r
 }
 
-func clusterRoleBindings() []rbacv1.ClusterRoleBinding {
-	return []rbacv1.ClusterRoleBinding{
-		bind("cluster-admin", toGroup(user.SystemPrivilegedGroup)),
-		bind("system:discovery", toGroup(user.AllAuthenticated)),
-		bind("system:basic-user", toGroup(user.AllAuthenticated)),
-		bind("system:public-info-viewer", toGroup(user.AllAuthenticated), toGroup(user.AllUnauthenticated)),
-		bind("system:node"),
+// can is a rule about resources. Groups are separated by commas (the core
+// group is ""), verbs and resources by spaces.
+func can(verbs, groups string, resources ...string) rbacv1.PolicyRule {
+	r := rbacv1.PolicyRule{Verbs: strings.Fields(verbs), APIGroups: strings.Split(groups, ",")}
+	for _, list := range resources {
+		r.Resources = append(r.Resources, strings.Fields(list)...)
 	}
+	return r
 }
 
-func namespaceRoles() []rbacv1.Role               { return nil }
-func namespaceRoleBindings() []rbacv1.RoleBinding { return nil }
+// named restricts a rule to objects of the given names.
+func named(r rbacv1.PolicyRule, names ...string) rbacv1.PolicyRule {
+	r.ResourceNames = names
+	return r
+}
+
+// urls is a rule about paths that are no resources.
+func urls(verbs, paths string) rbacv1.PolicyRule {
+	return rbacv1.PolicyRule{Verbs: strings.Fields(verbs), NonResourceURLs: strings.Fields(paths)}
+}

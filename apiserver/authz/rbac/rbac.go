@@ -2,13 +2,13 @@ package rbac
 
 import (
 	"context"
-	"fmt"
+	"slices"
 	"strings"
 	"sync"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apiserver/pkg/authentication/serviceaccount"
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	"k8s.io/apiserver/pkg/authentication/user"
 
 	"github.com/periplus/periplus/apiserver/authz"
@@ -36,7 +36,8 @@ type Mode struct {
 
 	mu       sync.Mutex
 	versions [4]int64
-	index    *index
+	cluster  *index            // of the cluster role bindings
+	spaces   map[string]*index // of the role bindings, by namespace, those that were asked for
 }
 
 var _ authz.Mode = (*Mode)(nil)
@@ -44,22 +45,27 @@ var _ authz.Mode = (*Mode)(nil)
 // New returns the mode over the given objects.
 func New(objects Objects) *Mode { return &Mode{objects: objects} }
 
-// A grant is the rules of one binding.
-type grant struct {
-	namespace string // "" for the whole cluster
-	rules     []rbacv1.PolicyRule
-	by        string // for the reason
-}
-
-type index struct {
-	users  map[string][]grant
-	groups map[string][]grant
-}
-
 // Authorize implements authz.Mode.
 func (m *Mode) Authorize(_ context.Context, q *authz.Question) (authz.Decision, string) {
-	if by, ok := m.current().find(q.User, q.Namespace, func(r *rbacv1.PolicyRule) bool { return allows(r, q) }); ok {
+	var missing []error
+	var by string
+	m.visit(q.User, q.Namespace, func(g *grant) bool {
+		if g.err != nil {
+			missing = append(missing, g.err)
+		}
+		for i := range g.rules {
+			if allows(&g.rules[i], q) {
+				by = g.String()
+				return true
+			}
+		}
+		return false
+	})
+	switch {
+	case by != "":
 		return authz.Allow, "RBAC: allowed by " + by
+	case missing != nil:
+		return authz.NoOpinion, "RBAC: " + utilerrors.NewAggregate(missing).Error()
 	}
 	return authz.NoOpinion, ""
 }
@@ -67,107 +73,27 @@ func (m *Mode) Authorize(_ context.Context, q *authz.Question) (authz.Decision, 
 // Rules returns the rules that apply to u in a namespace.
 func (m *Mode) Rules(u user.Info, namespace string) []rbacv1.PolicyRule {
 	var out []rbacv1.PolicyRule
-	m.current().find(u, namespace, func(r *rbacv1.PolicyRule) bool {
-		out = append(out, *r)
+	m.visit(u, namespace, func(g *grant) bool {
+		out = append(out, g.rules...)
 		return false
 	})
 	return out
 }
 
-// find calls visit with the rules that apply to u until it returns true.
-func (x *index) find(u user.Info, namespace string, visit func(*rbacv1.PolicyRule) bool) (string, bool) {
-	try := func(grants []grant) (string, bool) {
-		for i := range grants {
-			g := &grants[i]
-			if g.namespace != "" && g.namespace != namespace {
-				continue
+// visit shows the grants of u, those of the whole cluster first, until show returns true.
+func (m *Mode) visit(u user.Info, namespace string, show func(*grant) bool) {
+	cluster, space := m.current(namespace)
+	for _, x := range []*index{cluster, space} {
+		if x == nil {
+			continue
+		}
+		if slices.ContainsFunc(x.users[u.GetName()], show) {
+			return
+		}
+		for _, g := range u.GetGroups() {
+			if slices.ContainsFunc(x.groups[g], show) {
+				return
 			}
-			for j := range g.rules {
-				if visit(&g.rules[j]) {
-					return g.by, true
-				}
-			}
-		}
-		return "", false
-	}
-	if by, ok := try(x.users[u.GetName()]); ok {
-		return by, true
-	}
-	for _, g := range u.GetGroups() {
-		if by, ok := try(x.groups[g]); ok {
-			return by, true
-		}
-	}
-	return "", false
-}
-
-// current returns the index, rebuilt if a role or binding has changed.
-func (m *Mode) current() *index {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	now := [4]int64{}
-	for i, gvr := range []schema.GroupVersionResource{Roles, RoleBindings, ClusterRoles, ClusterRoleBindings} {
-		now[i] = m.objects.Version(gvr)
-	}
-	if m.index == nil || now != m.versions {
-		m.index, m.versions = m.build(), now
-	}
-	return m.index
-}
-
-func (m *Mode) build() *index {
-	x := &index{users: map[string][]grant{}, groups: map[string][]grant{}}
-	bindings, _ := m.objects.List(ClusterRoleBindings, "")
-	for _, obj := range bindings {
-		b := obj.(*rbacv1.ClusterRoleBinding)
-		by := fmt.Sprintf("ClusterRoleBinding %q of %s %q to ", b.Name, b.RoleRef.Kind, b.RoleRef.Name)
-		x.add(b.Subjects, "", grant{rules: m.rules("", b.RoleRef), by: by})
-	}
-	bindings, _ = m.objects.List(RoleBindings, "")
-	for _, obj := range bindings {
-		b := obj.(*rbacv1.RoleBinding)
-		by := fmt.Sprintf("RoleBinding \"%s/%s\" of %s %q to ", b.Name, b.Namespace, b.RoleRef.Kind, b.RoleRef.Name)
-		x.add(b.Subjects, b.Namespace, grant{namespace: b.Namespace, rules: m.rules(b.Namespace, b.RoleRef), by: by})
-	}
-	return x
-}
-
-// rules returns the rules of a role; a role that does not exist grants nothing.
-func (m *Mode) rules(namespace string, ref rbacv1.RoleRef) []rbacv1.PolicyRule {
-	switch ref.Kind {
-	case "ClusterRole":
-		if obj, err := m.objects.Get(ClusterRoles, "", ref.Name); err == nil {
-			return obj.(*rbacv1.ClusterRole).Rules
-		}
-	case "Role":
-		if obj, err := m.objects.Get(Roles, namespace, ref.Name); err == nil {
-			return obj.(*rbacv1.Role).Rules
-		}
-	}
-	return nil
-}
-
-func (x *index) add(subjects []rbacv1.Subject, namespace string, g grant) {
-	if len(g.rules) == 0 {
-		return
-	}
-	prefix := g.by
-	for _, s := range subjects {
-		switch s.Kind {
-		case rbacv1.UserKind:
-			g.by = prefix + fmt.Sprintf("User %q", s.Name)
-			x.users[s.Name] = append(x.users[s.Name], g)
-		case rbacv1.GroupKind:
-			g.by = prefix + fmt.Sprintf("Group %q", s.Name)
-			x.groups[s.Name] = append(x.groups[s.Name], g)
-		case rbacv1.ServiceAccountKind:
-			ns := s.Namespace
-			if ns == "" {
-				ns = namespace
-			}
-			g.by = prefix + fmt.Sprintf("ServiceAccount \"%s/%s\"", s.Name, ns)
-			name := serviceaccount.MakeUsername(ns, s.Name)
-			x.users[name] = append(x.users[name], g)
 		}
 	}
 }
@@ -185,25 +111,11 @@ func allows(r *rbacv1.PolicyRule, q *authz.Question) bool {
 		}
 		return false
 	}
-	return has(r.APIGroups, q.Group) && hasResource(r.Resources, q) && (len(r.ResourceNames) == 0 || hasExact(r.ResourceNames, q.Name))
+	return has(r.APIGroups, q.Group) && hasResource(r.Resources, q) && (len(r.ResourceNames) == 0 || slices.Contains(r.ResourceNames, q.Name))
 }
 
 func has(list []string, s string) bool {
-	for _, x := range list {
-		if x == s || x == "*" {
-			return true
-		}
-	}
-	return false
-}
-
-func hasExact(list []string, s string) bool {
-	for _, x := range list {
-		if x == s {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(list, s) || slices.Contains(list, "*")
 }
 
 // hasResource understands "pods/log", "*/scale" and "*".
