@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"sync"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -90,6 +91,9 @@ func (c *Cluster) Changed() {
 // that never comes ends with the test binary's timeout and this line in the stack.
 func (c *Cluster) Until(what string, condition func() bool) {
 	c.t.Helper()
+	// A wait that never ends should say what it waited for.
+	stuck := time.AfterFunc(20*time.Second, func() { c.dump(what) })
+	defer stuck.Stop()
 	for {
 		c.mu.Lock()
 		changed := c.changed
@@ -101,6 +105,16 @@ func (c *Cluster) Until(what string, condition func() bool) {
 		case <-changed:
 		case <-c.t.Context().Done():
 			c.t.Fatalf("test ended while waiting until %s", what)
+		}
+	}
+}
+
+// dump shows the state of a wait that seems not to end.
+func (c *Cluster) dump(what string) {
+	c.t.Logf("still waiting until %s; events: %q", what, c.Events())
+	for _, a := range c.Client.Actions() {
+		if v := a.GetVerb(); v != "list" && v != "watch" && v != "get" {
+			c.t.Logf("%s %s %s", v, a.GetResource().Resource, a.GetSubresource())
 		}
 	}
 }

@@ -116,9 +116,9 @@ func TestRollout(t *testing.T) {
 			t.Errorf("pod %s with annotations %v", p.Name, p.Annotations)
 		}
 	}
-	if !slices.Contains(w.Events(), fmt.Sprintf("ScalingReplicaSet: Scaled up replica set %s from 0 to 3", first.Name)) {
-		t.Errorf("events: %q", w.Events())
-	}
+	w.Until("the scaling is told", func() bool {
+		return slices.Contains(w.Events(), fmt.Sprintf("ScalingReplicaSet: Scaled up replica set %s from 0 to 3", first.Name))
+	})
 
 	// A new version; no more than 3 pods are ever away.
 	w.update(func(d *appsv1.Deployment) { d.Spec.Template.Spec.Containers[0].Image = "nginx:2" })
@@ -205,4 +205,29 @@ func TestPaused(t *testing.T) {
 	}
 	w.update(func(d *appsv1.Deployment) { d.Spec.Paused = false })
 	w.untilComplete(4)
+}
+
+// TestFewWrites bounds what a rollout of 50 pods costs: one write for each pod, and
+// few more, for each is a synced write to the disk.
+func TestFewWrites(t *testing.T) {
+	t.Parallel()
+	w := start(t)
+	w.create(web(50, "nginx:1"))
+	w.Until("50 pods exist and are counted", func() bool {
+		return len(w.Pods("default")) == 50 && w.get().Status.Replicas == 50
+	})
+	counts := map[string]int{}
+	for _, a := range w.Client.Actions() {
+		if v := a.GetVerb(); v == "create" || v == "update" || v == "patch" {
+			counts[v+" "+a.GetResource().Resource+"/"+a.GetSubresource()]++
+		}
+	}
+	if counts["create pods/"] != 50 || counts["create replicasets/"] != 1 {
+		t.Errorf("creations: %v", counts)
+	}
+	// A set's and a Deployment's status each: first seen, and all pods counted.
+	if counts["update replicasets/status"] > 3 || counts["update deployments/status"] > 4 || counts["update replicasets/"] > 0 {
+		t.Errorf("too many writes: %v", counts)
+	}
+	t.Log(counts)
 }

@@ -135,9 +135,7 @@ func TestCompletions(t *testing.T) {
 	if c := holds(j, batchv1.JobComplete); c.Reason != "CompletionsReached" || c.Message != "Reached expected number of succeeded pods" {
 		t.Errorf("condition %+v", c)
 	}
-	if !slices.Contains(w.Events(), "Completed: Job completed") {
-		t.Errorf("events %q", w.Events())
-	}
+	w.Until("the end is told", func() bool { return slices.Contains(w.Events(), "Completed: Job completed") })
 }
 
 // TestIndexed gives each index one pod with its number.
@@ -184,9 +182,9 @@ func TestBackoffLimit(t *testing.T) {
 	if j.Status.Failed == 0 || j.Status.Active != 0 {
 		t.Errorf("status %+v", j.Status)
 	}
-	if !slices.Contains(w.Events(), "BackoffLimitExceeded: Job has reached the specified backoff limit") {
-		t.Errorf("events %q", w.Events())
-	}
+	w.Until("the end is told", func() bool {
+		return slices.Contains(w.Events(), "BackoffLimitExceeded: Job has reached the specified backoff limit")
+	})
 }
 
 // TestFailurePolicy ignores one exit code and fails the Job on another.
@@ -247,10 +245,10 @@ func TestSuspend(t *testing.T) {
 		w.finish(succeed)
 		return holds(w.get(), batchv1.JobComplete) != nil
 	})
-	events := w.Events()
-	if !slices.Contains(events, "Suspended: Job suspended") || !slices.Contains(events, "Resumed: Job resumed") {
-		t.Errorf("events %q", events)
-	}
+	w.Until("both are told", func() bool {
+		events := w.Events()
+		return slices.Contains(events, "Suspended: Job suspended") && slices.Contains(events, "Resumed: Job resumed")
+	})
 }
 
 // TestCrash counts pods whose result was half counted when the controller died: one

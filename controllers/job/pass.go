@@ -41,6 +41,7 @@ type pass struct {
 	lost        indexSet           // failed indexes, with a limit for each
 	perIndex    map[int]indexRetry // failures of each index, with a limit for each
 	policyFails string             // message of a pod failure policy rule that fails the Job
+	notice      [2]string          // reason and message of an event, due once the status is stored
 }
 
 func (r *reconciler) newPass(key controllers.Key, cached *batchv1.Job, pods []*corev1.Pod) *pass {
@@ -77,11 +78,11 @@ func (p *pass) run(ctx context.Context) (time.Duration, error) {
 		now := metav1.NewTime(p.now)
 		p.job.Status.StartTime = &now
 	}
+	turned := p.markSuspended(verdict)
 	created, wait, err := p.manage(ctx, verdict)
-	if err == nil && created > 0 && len(p.untrack) == 0 {
+	if err == nil && created > 0 && len(p.untrack) == 0 && !turned {
 		return 0, nil // the pods' arrival in the cache brings us back
 	}
-	p.markSuspended(verdict)
 	err = errors.Join(err, p.write(ctx, verdict))
 	if deadline := p.untilDeadline(); deadline > 0 && (wait == 0 || deadline < wait) {
 		wait = deadline
@@ -288,6 +289,10 @@ func (p *pass) store(ctx context.Context) error {
 	}
 	p.replaced(p.cached)
 	p.cached = updated
+	if p.notice[0] != "" {
+		p.Recorder.Event(updated, corev1.EventTypeNormal, p.notice[0], p.notice[1])
+		p.notice = [2]string{}
+	}
 	p.job = updated.DeepCopy()
 	if p.job.Status.UncountedTerminatedPods == nil {
 		p.job.Status.UncountedTerminatedPods = &batchv1.UncountedTerminatedPods{}

@@ -193,21 +193,23 @@ func (p *pass) set(t batchv1.JobConditionType, status corev1.ConditionStatus, re
 	return changed
 }
 
-// markSuspended sets the Suspended condition and the start time that goes with it.
-func (p *pass) markSuspended(v *verdict) {
-	if v != nil {
-		return
-	}
-	if p.suspended() {
-		if p.set(batchv1.JobSuspended, corev1.ConditionTrue, "JobSuspended", "Job suspended") {
-			p.Recorder.Event(p.cached, corev1.EventTypeNormal, "Suspended", "Job suspended")
-		}
+// markSuspended sets the Suspended condition and the start time that goes with it,
+// and says whether the Job was suspended or resumed by that.
+func (p *pass) markSuspended(v *verdict) bool {
+	switch {
+	case p.suspended() && v == nil:
 		p.job.Status.StartTime = nil
-		return
+		if p.set(batchv1.JobSuspended, corev1.ConditionTrue, "JobSuspended", "Job suspended") {
+			p.notice = [2]string{"Suspended", "Job suspended"}
+			return true
+		}
+	case !p.suspended():
+		if p.set(batchv1.JobSuspended, corev1.ConditionFalse, "JobResumed", "Job resumed") {
+			now := metav1.NewTime(p.now)
+			p.job.Status.StartTime = &now // the deadline counts from the resumption
+			p.notice = [2]string{"Resumed", "Job resumed"}
+			return true
+		}
 	}
-	if p.set(batchv1.JobSuspended, corev1.ConditionFalse, "JobResumed", "Job resumed") {
-		p.Recorder.Event(p.cached, corev1.EventTypeNormal, "Resumed", "Job resumed")
-		now := metav1.NewTime(p.now)
-		p.job.Status.StartTime = &now // the deadline counts from the resumption
-	}
+	return false
 }
