@@ -1,0 +1,2 @@
+// Package all is the list of CNI modes.
+package all
