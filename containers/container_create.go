@@ -295,9 +295,9 @@ func (r *Runtime) startPause(ctx context.Context, s *podSandbox) error {
 	if err != nil {
 		return err
 	}
-	// Nothing of the machine but /proc: the namespace's members may look at it through /proc/1.
+	// Nothing of the machine but these: the namespace's members may look at them through /proc/1.
 	res.Spec.Mounts = slices.DeleteFunc(res.Spec.Mounts, func(m specs.Mount) bool {
-		return m.Destination != "/proc" && m.Destination != "/pause"
+		return !slices.Contains([]string{"/proc", "/dev", "/pause"}, m.Destination)
 	})
 	if err := writeRecord(filepath.Join(dir, "config.json"), res.Spec); err != nil {
 		return err

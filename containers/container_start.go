@@ -79,6 +79,7 @@ func (r *Runtime) launch(ctx context.Context, c *container) (monitor.Container, 
 	if r.ociErr != nil {
 		return monitor.Container{}, r.ociErr
 	}
+	r.monitor.wait(ctx)
 	return r.client.Start(ctx, monitor.StartRequest{
 		ID: c.rec.ID, Dir: r.containerDir(c.rec.ID), OCI: r.oci, LogPath: c.rec.LogPath,
 		TTY: c.config.GetTty(), Stdin: c.config.GetStdin(), StdinOnce: c.config.GetStdinOnce(),

@@ -108,6 +108,7 @@ func (r *Runtime) UpdateContainerResources(ctx context.Context, req *runtimeapi.
 		if err != nil {
 			return nil, err
 		}
+		r.monitor.wait(ctx)
 		err = r.client.OCI(ctx, monitor.OCIRequest{OCI: r.oci, Args: []string{"update", "--resources", "/dev/stdin", c.rec.ID}, Input: body})
 		if err != nil {
 			return nil, status.Errorf(codes.Unknown, "failed to update resources of container %q: %v", c.rec.ID, err)
@@ -141,6 +142,7 @@ func (r *Runtime) ReopenContainerLog(ctx context.Context, req *runtimeapi.Reopen
 	if state, _ := c.snapshotState(); state != runtimeapi.ContainerState_CONTAINER_RUNNING {
 		return nil, status.Errorf(codes.FailedPrecondition, "container is not running")
 	}
+	r.monitor.wait(ctx)
 	if err := r.client.Reopen(ctx, c.rec.ID); err != nil {
 		return nil, err
 	}

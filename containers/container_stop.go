@@ -71,6 +71,7 @@ func (r *Runtime) stopContainer(ctx context.Context, c *container, timeout time.
 }
 
 func (r *Runtime) signal(ctx context.Context, c *container, sig syscall.Signal) error {
+	r.monitor.wait(ctx)
 	err := r.client.Signal(ctx, c.rec.ID, sig)
 	if errors.Is(err, monitor.ErrNoContainer) {
 		return nil // its end is on the way
@@ -113,6 +114,7 @@ func (r *Runtime) removeContainer(ctx context.Context, c *container) error {
 	if state, _ := c.snapshotState(); state == runtimeapi.ContainerState_CONTAINER_RUNNING {
 		return errors.New("it was started meanwhile")
 	}
+	r.monitor.wait(ctx)
 	if err := r.client.Forget(ctx, id); err != nil && !errors.Is(err, monitor.ErrNoContainer) {
 		return err
 	}

@@ -120,6 +120,7 @@ type execution struct {
 // exec runs a command to its end and returns its exit code. When ctx ends the
 // command is killed.
 func (r *Runtime) exec(ctx context.Context, c *container, e execution) (int, error) {
+	r.monitor.wait(ctx)
 	f, err := os.CreateTemp(r.cfg.RunDir, "process-*.json")
 	if err != nil {
 		return 0, err
@@ -294,6 +295,7 @@ func (s streamer) Attach(ctx context.Context, id string, in io.Reader, out, stde
 	if err != nil {
 		return err
 	}
+	s.r.monitor.wait(ctx)
 	a, err := s.r.client.Attach(ctx, monitor.AttachRequest{
 		ID: id, Stdin: in != nil && c.config.GetStdin(), Stdout: out != nil, Stderr: stderr != nil,
 	})

@@ -37,6 +37,8 @@ type Runtime struct {
 	stream *stream.Server
 	events broadcaster
 
+	monitor gate // open while the monitor answers
+
 	monitorPath string
 	warnOOM     sync.Once
 	closing     atomic.Bool    // the monitor is being ended on purpose

@@ -53,6 +53,7 @@ func (r *Runtime) watchMonitor(ctx context.Context, synced func()) error {
 		return err
 	}
 	seen := map[string]bool{} // nil after the first complete list
+	defer r.monitor.down()
 	return r.client.Watch(ctx, func(m monitor.Container) {
 		if seen != nil {
 			seen[m.ID] = true
@@ -65,6 +66,8 @@ func (r *Runtime) watchMonitor(ctx context.Context, synced func()) error {
 			r.reconcileSandboxes(ctx)
 			close(r.ready)
 		})
+		r.monitor.up()
+		r.log.Info("connected to the container monitor")
 		synced()
 	})
 }

@@ -8,12 +8,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// OnThread runs fn on a thread of its own, which ends with it, and waits.
+// OnThread runs fn on a thread of its own, which ends with it, and waits. It is
+// never the main thread, which cannot end, and which /proc/self stands for.
 func OnThread(fn func() error) error {
 	done := make(chan error, 1)
 	go func() {
-		// Never unlocked: the runtime ends the thread together with this goroutine.
 		runtime.LockOSThread()
+		if unix.Gettid() == unix.Getpid() {
+			// While we hold the main thread the next goroutine gets another one.
+			done <- OnThread(fn)
+			runtime.UnlockOSThread()
+			return
+		}
+		// Never unlocked: the runtime ends the thread together with this goroutine.
 		done <- fn()
 	}()
 	return <-done
