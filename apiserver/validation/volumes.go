@@ -268,4 +268,3 @@ func CSIDriverName(name string, at *field.Path) field.ErrorList {
 	e.invalidAll(at, name, apivalidation.NameIsDNSSubdomain(strings.ToLower(name), false))
 	return e.list
 }
-

@@ -78,7 +78,7 @@ func endpointAddress(a *corev1.EndpointAddress, at *field.Path) field.ErrorList 
 			errs = append(errs, field.Invalid(at.Child("nodeName"), *a.NodeName, m))
 		}
 	}
-	return append(errs, EndpointIP(a.IP, at.Child("ip"))...)
+	return append(errs, validation.EndpointIP(a.IP, at.Child("ip"))...)
 }
 
 func endpointPort(port *corev1.EndpointPort, named bool, at *field.Path) field.ErrorList {
@@ -92,7 +92,7 @@ func endpointPort(port *corev1.EndpointPort, named bool, at *field.Path) field.E
 	for _, m := range utilvalidation.IsValidPortNum(int(port.Port)) {
 		errs = append(errs, field.Invalid(at.Child("port"), port.Port, m))
 	}
-	errs = append(errs, Protocol(port.Protocol, at.Child("protocol"))...)
+	errs = append(errs, validation.Protocol(port.Protocol, at.Child("protocol"))...)
 	if port.AppProtocol != nil {
 		errs = append(errs, validation.QualifiedName(*port.AppProtocol, at.Child("appProtocol"))...)
 	}

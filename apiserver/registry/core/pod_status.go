@@ -25,7 +25,9 @@ func podStatus() registry.Strategy {
 			pod.OwnerReferences = old.OwnerReferences
 			keepPodStatus(&pod.Status, &old.Status)
 		},
-		ValidateChange: func(_ context.Context, pod, old *corev1.Pod) field.ErrorList { return validation.PodStatusUpdate(pod, old) },
+		ValidateChange: func(_ context.Context, pod, old *corev1.Pod) field.ErrorList {
+			return validation.PodStatusUpdate(pod, old)
+		},
 	}
 }
 

@@ -50,7 +50,7 @@ func validateService(svc, old *corev1.Service) field.ErrorList {
 		if bad := validation.LegacyIP(at.Child("externalIPs").Index(i), ip, before); len(bad) > 0 {
 			errs = append(errs, bad...)
 		} else {
-			errs = append(errs, EndpointIP(ip, at.Child("externalIPs").Index(i))...)
+			errs = append(errs, validation.EndpointIP(ip, at.Child("externalIPs").Index(i))...)
 		}
 	}
 	switch spec.Type {
@@ -114,7 +114,7 @@ func servicePorts(svc *corev1.Service, at *field.Path) field.ErrorList {
 		for _, m := range utilvalidation.IsValidPortNum(int(port.Port)) {
 			errs = append(errs, field.Invalid(p.Child("port"), port.Port, m))
 		}
-		errs = append(errs, Protocol(port.Protocol, p.Child("protocol"))...)
+		errs = append(errs, validation.Protocol(port.Protocol, p.Child("protocol"))...)
 		errs = append(errs, validation.PortNumOrName(port.TargetPort, p.Child("targetPort"))...)
 		if port.AppProtocol != nil {
 			errs = append(errs, validation.QualifiedName(*port.AppProtocol, p.Child("appProtocol"))...)
@@ -136,18 +136,6 @@ func servicePorts(svc *corev1.Service, at *field.Path) field.ErrorList {
 		ports[key] = true
 	}
 	return errs
-}
-
-// Protocol checks the protocol of a port.
-func Protocol(p corev1.Protocol, at *field.Path) field.ErrorList {
-	switch p {
-	case corev1.ProtocolTCP, corev1.ProtocolUDP, corev1.ProtocolSCTP:
-		return nil
-	case "":
-		return field.ErrorList{field.Required(at, "")}
-	default:
-		return field.ErrorList{field.NotSupported(at, p, []corev1.Protocol{corev1.ProtocolSCTP, corev1.ProtocolTCP, corev1.ProtocolUDP})}
-	}
 }
 
 func sessionAffinity(spec *corev1.ServiceSpec, at *field.Path) field.ErrorList {
@@ -331,28 +319,6 @@ func clusterIPFields(svc, old *corev1.Service) field.ErrorList {
 		if is6 := netutils.IsIPv6String(ip); is6 && family == corev1.IPv4Protocol || !is6 && family == corev1.IPv6Protocol {
 			errs = append(errs, field.Invalid(ips.Index(i), ip, fmt.Sprintf("expected an %s value as indicated by `ipFamilies[%v]`", family, i)))
 		}
-	}
-	return errs
-}
-
-// EndpointIP refuses addresses that no endpoint can have.
-func EndpointIP(address string, at *field.Path) field.ErrorList {
-	ip := netutils.ParseIPSloppy(address)
-	if ip == nil {
-		return field.ErrorList{field.Invalid(at, address, "must be a valid IP address")}
-	}
-	var errs field.ErrorList
-	if ip.IsUnspecified() {
-		errs = append(errs, field.Invalid(at, address, fmt.Sprintf("may not be unspecified (%v)", address)))
-	}
-	if ip.IsLoopback() {
-		errs = append(errs, field.Invalid(at, address, "may not be in the loopback range (127.0.0.0/8, ::1/128)"))
-	}
-	if ip.IsLinkLocalUnicast() {
-		errs = append(errs, field.Invalid(at, address, "may not be in the link-local range (169.254.0.0/16, fe80::/10)"))
-	}
-	if ip.IsLinkLocalMulticast() {
-		errs = append(errs, field.Invalid(at, address, "may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)"))
 	}
 	return errs
 }

@@ -1,14 +1,20 @@
 package discovery
 
 import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/periplus/periplus/apiserver/registry"
 	"github.com/periplus/periplus/apiserver/registry/kind"
+	"github.com/periplus/periplus/apiserver/validation"
 )
 
 func endpointSlices() *registry.Resource {
-	s := registry.Funcs[*discoveryv1.EndpointSlice]{}
 	return &registry.Resource{
 		GVR:        version.WithResource("endpointslices"),
 		Kind:       "EndpointSlice",
@@ -16,6 +22,57 @@ func endpointSlices() *registry.Resource {
 		Namespaced: true,
 		New:        kind.Make[discoveryv1.EndpointSlice],
 		NewList:    kind.Make[discoveryv1.EndpointSliceList],
-		Strategy:   s,
+		Strategy: registry.Funcs[*discoveryv1.EndpointSlice]{
+			DefaultFunc: defaultEndpointSlice,
+			PrepareCreate: func(_ context.Context, slice *discoveryv1.EndpointSlice) {
+				slice.Generation = 1
+				dropTopology(slice)
+			},
+			PrepareUpdate: func(_ context.Context, slice, old *discoveryv1.EndpointSlice) {
+				dropTopology(slice)
+				kind.SetGeneration(slice, old, changed(slice, old))
+			},
+			ValidateCreate: func(_ context.Context, slice *discoveryv1.EndpointSlice) field.ErrorList {
+				return validateSlice(slice, nil)
+			},
+			ValidateChange: func(_ context.Context, slice, old *discoveryv1.EndpointSlice) field.ErrorList {
+				return append(validateSlice(slice, old), validation.Immutable(slice.AddressType, old.AddressType, field.NewPath("addressType"))...)
+			},
+			WarningsFunc: func(_ context.Context, slice, old *discoveryv1.EndpointSlice) []string {
+				if old == nil && slice.AddressType == discoveryv1.AddressTypeFQDN {
+					return []string{"addressType: FQDN endpoints are deprecated"}
+				}
+				return nil
+			},
+		},
 	}
+}
+
+func defaultEndpointSlice(slice *discoveryv1.EndpointSlice) {
+	for i := range slice.Ports {
+		port := &slice.Ports[i]
+		if port.Name == nil {
+			name := ""
+			port.Name = &name
+		}
+		if port.Protocol == nil {
+			protocol := corev1.ProtocolTCP
+			port.Protocol = &protocol
+		}
+	}
+}
+
+// dropTopology drops the topology of v1beta1, which v1 only reads.
+func dropTopology(slice *discoveryv1.EndpointSlice) {
+	for i := range slice.Endpoints {
+		slice.Endpoints[i].DeprecatedTopology = nil
+	}
+}
+
+// changed reports a difference in anything but the metadata, or in the labels.
+func changed(slice, old *discoveryv1.EndpointSlice) bool {
+	a, b := *slice, *old
+	a.TypeMeta, b.TypeMeta = metav1.TypeMeta{}, metav1.TypeMeta{}
+	a.ObjectMeta, b.ObjectMeta = metav1.ObjectMeta{}, metav1.ObjectMeta{}
+	return !validation.Equal(&a, &b) || !validation.Equal(slice.Labels, old.Labels)
 }
