@@ -13,7 +13,9 @@ import (
 // Modes returns the constructor of each mode by name.
 func Modes() map[string]func(cni.Config) (cni.Network, error) {
 	return map[string]func(cni.Config) (cni.Network, error){
-		"bridge": func(c cni.Config) (cni.Network, error) { return bridge.New(bridge.Config{Config: c}) },
+		"bridge": func(c cni.Config) (cni.Network, error) {
+			return bridge.New(bridge.Config{StateDir: c.StateDir, ClusterCIDRs: c.ClusterCIDRs, ServiceCIDRs: c.ServiceCIDRs, Log: c.Log})
+		},
 	}
 }
 

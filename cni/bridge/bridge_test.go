@@ -14,11 +14,11 @@ import (
 
 func open(t testing.TB, dir string) *bridge.Network {
 	t.Helper()
-	n, err := bridge.New(bridge.Config{Config: cni.Config{
+	n, err := bridge.New(bridge.Config{
 		StateDir:     dir,
 		ClusterCIDRs: []netip.Prefix{cnitest.ClusterCIDR},
 		ServiceCIDRs: []netip.Prefix{cnitest.ServiceCIDR},
-	}})
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

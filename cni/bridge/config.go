@@ -6,13 +6,18 @@ import (
 	"log/slog"
 	"net/netip"
 	"path/filepath"
-
-	"github.com/periplus/periplus/cni"
 )
 
 // Config says what the bridge looks like.
 type Config struct {
-	cni.Config
+	// StateDir keeps the record of addresses.
+	StateDir string
+	// ClusterCIDRs are the ranges of all pods of the cluster.
+	ClusterCIDRs []netip.Prefix
+	// ServiceCIDRs are the ranges of cluster IPs.
+	ServiceCIDRs []netip.Prefix
+	// Log; default slog.Default().
+	Log *slog.Logger
 	// Bridge is the name of the bridge; default "peri0".
 	Bridge string
 	// Table is the name of the nftables table; default "periplus-cni".
