@@ -1,0 +1,104 @@
+# Periplus. `make help` lists the targets; docs/ARCHITECTURE.md is the map.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+
+RELEASE ?= $(shell git describe --tags --match 'v*' 2>/dev/null || echo v0.1.0)
+LDFLAGS := -s -w -X github.com/periplus/periplus/app.Release=$(RELEASE)
+GOFLAGS_BUILD := -trimpath -ldflags "$(LDFLAGS)"
+export CGO_ENABLED ?= 0
+
+BIN := $(CURDIR)/bin
+TOOLS := $(CURDIR)/build/tools
+GOTESTSUM := $(TOOLS)/gotestsum
+GOLANGCI := $(TOOLS)/golangci-lint
+
+# Test binaries are linked without debug tables: a hundred of them, 80 MB each.
+TESTFLAGS := -ldflags '-s -w'
+# Tests that need root, a network namespace and the built binary.
+SYSTEM := ./test/...
+# Everything else. internal/deps only pins modules.
+UNIT = $$(go list ./... | grep -v -e /periplus/test/ -e /periplus/internal/deps)
+# The packages in which goroutines share memory and whose dependencies are few
+# enough that compiling them once more, instrumented, is worth the time.
+RACE := ./base/... ./journey/... ./store/mem/... ./containers/image/... ./containers/snapshot/... \
+	./containers/monitor/... ./containers/stream/... ./linux/inotify/... ./linux/netns/... ./linux/process/...
+
+.PHONY: help
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: packages
+packages: # Debian packages that running and testing need
+	@scripts/install-packages.sh
+
+.PHONY: build
+build: generate-helpers ## bin/peri for this machine
+	go build $(GOFLAGS_BUILD) -o $(BIN)/ ./cmd/peri
+	@ln -sf peri $(BIN)/kubectl
+
+.PHONY: build-all
+build-all: ## bin/<arch>/peri for amd64 and arm64
+	@for arch in amd64 arm64; do \
+		echo "linux/$$arch"; \
+		GOARCH=$$arch go generate ./containers/monitor/bin; \
+		GOOS=linux GOARCH=$$arch go build $(GOFLAGS_BUILD) -o $(BIN)/$$arch/ ./cmd/peri; \
+	done
+
+# The small programs that peri carries inside are built first.
+.PHONY: generate-helpers
+generate-helpers:
+	@go generate ./containers/monitor/bin
+
+.PHONY: demo
+demo: packages build ## a cluster in a namespace of its own, two deployments, their timeline; leaves nothing behind
+	go run ./test/demo -peri $(BIN)/peri
+
+.PHONY: test
+test: packages build $(GOTESTSUM) ## everything: unit, race detector, and the real binary (as root)
+	@echo '== unit'
+	@$(GOTESTSUM) --format pkgname-and-test-fails --format-hide-empty-pkg -- $(TESTFLAGS) $(UNIT)
+	@echo '== race detector'
+	@CGO_ENABLED=1 $(GOTESTSUM) --format pkgname-and-test-fails --format-hide-empty-pkg -- -race $(TESTFLAGS) $(RACE)
+	@$(MAKE) --no-print-directory e2e
+
+.PHONY: e2e
+e2e: packages build $(GOTESTSUM) ## only the tests of the real binary and of the repository
+	@echo '== system'
+	@PERI=$(BIN)/peri $(GOTESTSUM) --format testname --hide-summary=output,skipped -- $(TESTFLAGS) -timeout 20m $(SYSTEM)
+
+.PHONY: check
+check: ## what a change must pass: generated files, vet, lint, tests, a clean tree
+	go generate ./...
+	go vet ./...
+	@$(MAKE) --no-print-directory lint test
+	@git diff --exit-code || { echo 'generated files differ from what is committed'; exit 1; }
+
+.PHONY: lint
+lint: $(GOLANGCI) ## golangci-lint, pinned in tools/go.mod
+	$(GOLANGCI) run ./...
+
+FUZZTIME ?= 20s
+.PHONY: fuzz
+fuzz: ## every fuzz target for FUZZTIME (20s)
+	@scripts/fuzz.sh $(FUZZTIME)
+
+.PHONY: bench
+bench: packages build ## the table of what is measured (test/bench) and the benchmarks beside the code
+	@if [ -d test/bench ]; then go run ./test/bench -peri $(BIN)/peri; fi
+
+.PHONY: clean
+clean: ## bin/ and build/
+	rm -rf bin build
+
+# Tools have a module of their own, so that their dependencies are not ours.
+$(GOTESTSUM): tools/go.mod
+	@mkdir -p $(TOOLS)
+	@cd tools && go build -o $@ gotest.tools/gotestsum
+	@touch $@
+
+$(GOLANGCI): tools/go.mod
+	@mkdir -p $(TOOLS)
+	cd tools && go build -trimpath -ldflags '-s -w' -o $@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+	@touch $@
