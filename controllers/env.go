@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/metadata"
@@ -28,6 +29,9 @@ type Env struct {
 	// Metadata reads and deletes objects of any kind, for the garbage collector
 	// and namespace deletion. Nil leaves those two out.
 	Metadata metadata.Interface
+
+	// Discovery lists the kinds that there are. Nil means the Client's.
+	Discovery discovery.DiscoveryInterface
 
 	// Objects streams the metadata of every object. Nil means informers on Metadata.
 	Objects ObjectSource
@@ -87,8 +91,11 @@ func (e *Env) withDefaults() *Env {
 	if out.Elect == nil {
 		out.Elect = func(ctx context.Context, lead func(context.Context) error) error { return lead(ctx) }
 	}
+	if out.Discovery == nil {
+		out.Discovery = out.Client.Discovery()
+	}
 	if out.Objects == nil && out.Metadata != nil {
-		out.Objects = NewMetadataSource(out.Metadata, out.Client.Discovery(), out.Log)
+		out.Objects = NewMetadataSource(out.Metadata, out.Discovery, out.Log)
 	}
 	o := &out.Options
 	setDefault(&o.NodeCIDRMaskIPv4, 24)

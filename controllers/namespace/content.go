@@ -63,7 +63,7 @@ type kind struct {
 
 // kinds lists the namespaced resources that can be listed and deleted.
 func (r *reconciler) kinds() ([]kind, error) {
-	lists, err := r.Client.Discovery().ServerPreferredResources()
+	lists, err := r.Discovery.ServerPreferredResources()
 	var out []kind
 	for _, list := range lists {
 		gv, parseErr := schema.ParseGroupVersion(list.GroupVersion)
