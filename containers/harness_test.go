@@ -88,7 +88,7 @@ func (n *node) logged(text string) {
 	}
 }
 
-func newNode(t testing.TB) *node {
+func newNode(t testing.TB, change ...func(*node, string)) *node {
 	t.Helper()
 	if os.Geteuid() != 0 {
 		t.Skip("needs root: namespaces, mounts and cgroups")
@@ -114,6 +114,9 @@ func newNode(t testing.TB) *node {
 		StateDir: filepath.Join(dir, "state"), RunDir: filepath.Join(dir, "run"), MonitorPath: monitorProgram,
 		Images: images{}, Snapshots: &rootfs{root: filepath.Join(dir, "fs"), busybox: busybox}, Network: &network{},
 		CgroupParent: n.cgroup, Log: slog.New(slog.NewTextHandler(n, nil)),
+	}
+	for _, f := range change {
+		f(n, dir)
 	}
 	n.start()
 	t.Cleanup(func() {
@@ -300,14 +303,14 @@ func (n *node) exec(id, script string) (string, int32) {
 }
 
 // images knows one image, busybox.
-type images struct{}
+type images struct{ chain string }
 
-func (images) Image(_ context.Context, ref string) (containers.Image, error) {
+func (i images) Image(_ context.Context, ref string) (containers.Image, error) {
 	if ref != "busybox" {
 		return containers.Image{}, fmt.Errorf("%s: %w", ref, containers.ErrNoImage)
 	}
 	return containers.Image{
-		ID: "sha256:" + strings.Repeat("b", 64), Name: "docker.io/library/busybox:latest", ChainID: "busybox",
+		ID: "sha256:" + strings.Repeat("b", 64), Name: "docker.io/library/busybox:latest", ChainID: i.chain,
 		Config: imagespec.ImageConfig{Env: []string{"PATH=/bin", "FROM_IMAGE=1"}, Cmd: []string{"/bin/sh"}, WorkingDir: "/tmp"},
 	}, nil
 }

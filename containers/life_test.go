@@ -1,6 +1,7 @@
 package containers_test
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,6 +12,8 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/periplus/periplus/containers/monitor"
+	"github.com/periplus/periplus/containers/snapshot"
+	"github.com/periplus/periplus/containers/snapshot/overlayfs"
 )
 
 // readLog returns a container's log as its streams had it.
@@ -262,6 +265,44 @@ func TestMonitorReplaced(t *testing.T) {
 	}
 	if out, _ := readLog(t, n.status(id).LogPath); out != "started\nbye\n" {
 		t.Errorf("log: %q", out)
+	}
+}
+
+// TestOverlay runs on the real snapshotter, through a restart of both.
+func TestOverlay(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, func(n *node, dir string) {
+		s, err := overlayfs.Open(filepath.Join(dir, "overlay"), n.cfg.Log)
+		if errors.Is(err, snapshot.ErrUnsupported) {
+			t.Skip(err)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { s.Close() })
+		base := n.cfg.Snapshots.(*rootfs)
+		err = s.Build(t.Context(), "sha256:"+strings.Repeat("c", 64), func(dir string) error {
+			return (&rootfs{root: filepath.Dir(dir), busybox: base.busybox}).Prepare(t.Context(), filepath.Base(dir), "", snapshot.PrepareOptions{})
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		n.cfg.Snapshots, n.cfg.Images = s, images{chain: "sha256:" + strings.Repeat("c", 64)}
+	})
+	pod := n.pod(podConfig(n, "overlay"))
+	id := n.run(pod, containerConfig("app", sh("echo x >/tmp/written; sleep 1000")))
+	other := n.run(pod, containerConfig("other", sh("ls /tmp"), func(c *runtimeapi.ContainerConfig) {
+		c.Mounts = []*runtimeapi.Mount{{ContainerPath: "/image", Image: &runtimeapi.ImageSpec{Image: "busybox"}, ImageSubPath: "bin"}}
+		c.Command = sh("ls /image/busybox; echo x >/image/y || echo refused")
+	}))
+	n.ended(other)
+	if out, _ := readLog(t, n.status(other).LogPath); out != "/image/busybox\nrefused\n" {
+		t.Errorf("image volume: %q", out)
+	}
+	n.stop()
+	n.start()
+	if out, _ := n.exec(id, "cat /tmp/written"); out != "x\n" {
+		t.Errorf("after a restart: %q", out)
 	}
 }
 
