@@ -13,6 +13,10 @@ var validatingAdmissionPolicyHalves = kind.Split(func(obj *admissionv1.Validatin
 
 func validatingAdmissionPolicies() *registry.Resource {
 	s := validatingAdmissionPolicyHalves.Main()
+	s.DefaultFunc = func(p *admissionv1.ValidatingAdmissionPolicy) {
+		set(&p.Spec.FailurePolicy, admissionv1.Fail)
+		matchResources(p.Spec.MatchConstraints)
+	}
 	s.Fixed.NoUnconditionalUpdate = true
 	return &registry.Resource{
 		GVR:        version.WithResource("validatingadmissionpolicies"),

@@ -1,7 +1,10 @@
 package autoscaling
 
 import (
+	"context"
+
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/periplus/periplus/apiserver/registry"
 	"github.com/periplus/periplus/apiserver/registry/kind"
@@ -13,6 +16,13 @@ var horizontalPodAutoscalerHalves = kind.Split(func(obj *autoscalingv2.Horizonta
 
 func horizontalPodAutoscalers() *registry.Resource {
 	s := horizontalPodAutoscalerHalves.Main()
+	s.DefaultFunc = defaultAutoscaler
+	s.ValidateCreate = func(_ context.Context, hpa *autoscalingv2.HorizontalPodAutoscaler) field.ErrorList {
+		return autoscalerSpec(&hpa.Spec)
+	}
+	s.ValidateChange = func(_ context.Context, hpa, _ *autoscalingv2.HorizontalPodAutoscaler) field.ErrorList {
+		return autoscalerSpec(&hpa.Spec)
+	}
 	return &registry.Resource{
 		GVR:        version.WithResource("horizontalpodautoscalers"),
 		Kind:       "HorizontalPodAutoscaler",

@@ -2,6 +2,8 @@ package certificates
 
 import (
 	certificatesv1 "k8s.io/api/certificates/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/periplus/periplus/apiserver/registry"
 	"github.com/periplus/periplus/apiserver/registry/kind"
@@ -15,13 +17,18 @@ func podCertificateRequests() *registry.Resource {
 	s := podCertificateRequestHalves.MainWithoutGeneration()
 	s.Fixed.NoUnconditionalUpdate = true
 	return &registry.Resource{
-		GVR:        version.WithResource("podcertificaterequests"),
-		Kind:       "PodCertificateRequest",
-		Singular:   "podcertificaterequest",
-		Namespaced: true,
-		New:        kind.Make[certificatesv1.PodCertificateRequest],
-		NewList:    kind.Make[certificatesv1.PodCertificateRequestList],
-		Strategy:   s,
-		Status:     podCertificateRequestHalves.StatusKeepingMeta(),
+		GVR:              version.WithResource("podcertificaterequests"),
+		Kind:             "PodCertificateRequest",
+		Singular:         "podcertificaterequest",
+		Namespaced:       true,
+		New:              kind.Make[certificatesv1.PodCertificateRequest],
+		NewList:          kind.Make[certificatesv1.PodCertificateRequestList],
+		Strategy:         s,
+		Status:           podCertificateRequestHalves.StatusKeepingMeta(),
+		SelectableFields: []string{"spec.signerName", "spec.podName", "spec.nodeName"},
+		Fields: func(obj runtime.Object) fields.Set {
+			spec := &obj.(*certificatesv1.PodCertificateRequest).Spec
+			return fields.Set{"spec.signerName": spec.SignerName, "spec.podName": spec.PodName, "spec.nodeName": string(spec.NodeName)}
+		},
 	}
 }

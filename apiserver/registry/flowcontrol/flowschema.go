@@ -13,6 +13,11 @@ var flowSchemaHalves = kind.Split(func(obj *flowcontrolv1.FlowSchema) (*flowcont
 
 func flowSchemas() *registry.Resource {
 	s := flowSchemaHalves.Main()
+	s.DefaultFunc = func(schema *flowcontrolv1.FlowSchema) {
+		if schema.Spec.MatchingPrecedence == 0 {
+			schema.Spec.MatchingPrecedence = 1000
+		}
+	}
 	return &registry.Resource{
 		GVR:      version.WithResource("flowschemas"),
 		Kind:     "FlowSchema",

@@ -13,6 +13,7 @@ var priorityLevelConfigurationHalves = kind.Split(func(obj *flowcontrolv1.Priori
 
 func priorityLevelConfigurations() *registry.Resource {
 	s := priorityLevelConfigurationHalves.Main()
+	s.DefaultFunc = defaultPriorityLevel
 	return &registry.Resource{
 		GVR:      version.WithResource("prioritylevelconfigurations"),
 		Kind:     "PriorityLevelConfiguration",
@@ -21,5 +22,33 @@ func priorityLevelConfigurations() *registry.Resource {
 		NewList:  kind.Make[flowcontrolv1.PriorityLevelConfigurationList],
 		Strategy: s,
 		Status:   priorityLevelConfigurationHalves.StatusKeepingMeta(),
+	}
+}
+
+func defaultPriorityLevel(level *flowcontrolv1.PriorityLevelConfiguration) {
+	set := func(p **int32, value int32) {
+		if *p == nil {
+			*p = &value
+		}
+	}
+	if e := level.Spec.Exempt; e != nil {
+		set(&e.NominalConcurrencyShares, 0)
+		set(&e.LendablePercent, 0)
+	}
+	l := level.Spec.Limited
+	if l == nil {
+		return
+	}
+	set(&l.NominalConcurrencyShares, 30)
+	set(&l.LendablePercent, 0)
+	if q := l.LimitResponse.Queuing; q != nil {
+		for _, n := range []struct {
+			field *int32
+			value int32
+		}{{&q.HandSize, 8}, {&q.Queues, 64}, {&q.QueueLengthLimit, 50}} {
+			if *n.field == 0 {
+				*n.field = n.value
+			}
+		}
 	}
 }

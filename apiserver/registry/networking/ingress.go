@@ -1,7 +1,10 @@
 package networking
 
 import (
+	"context"
+
 	networkingv1 "k8s.io/api/networking/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/periplus/periplus/apiserver/registry"
 	"github.com/periplus/periplus/apiserver/registry/kind"
@@ -13,6 +16,16 @@ var ingressHalves = kind.Split(func(obj *networkingv1.Ingress) (*networkingv1.In
 
 func ingresses() *registry.Resource {
 	s := ingressHalves.Main()
+	s.ValidateCreate = func(_ context.Context, ingress *networkingv1.Ingress) field.ErrorList {
+		errs := ingressSpec(&ingress.Spec)
+		if class, ok := ingress.Annotations[classAnnotation]; ok && ingress.Spec.IngressClassName != nil && class != *ingress.Spec.IngressClassName {
+			errs = append(errs, field.Invalid(field.NewPath("annotations").Child(classAnnotation), class, "must match `ingressClassName` when both are specified"))
+		}
+		return errs
+	}
+	s.ValidateChange = func(_ context.Context, ingress, _ *networkingv1.Ingress) field.ErrorList {
+		return ingressSpec(&ingress.Spec)
+	}
 	return &registry.Resource{
 		GVR:           version.WithResource("ingresses"),
 		Kind:          "Ingress",
@@ -26,3 +39,6 @@ func ingresses() *registry.Resource {
 		Status:        ingressHalves.Status(),
 	}
 }
+
+// classAnnotation named the class before spec.ingressClassName.
+const classAnnotation = "kubernetes.io/ingress.class"

@@ -9,6 +9,12 @@ import (
 
 func ingressClasses() *registry.Resource {
 	s := kind.Counted(func(obj *networkingv1.IngressClass) *networkingv1.IngressClassSpec { return &obj.Spec })
+	s.DefaultFunc = func(class *networkingv1.IngressClass) {
+		if p := class.Spec.Parameters; p != nil && p.Scope == nil {
+			scope := networkingv1.IngressClassParametersReferenceScopeCluster
+			p.Scope = &scope
+		}
+	}
 	return &registry.Resource{
 		GVR:      version.WithResource("ingressclasses"),
 		Kind:     "IngressClass",

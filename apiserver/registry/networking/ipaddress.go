@@ -2,6 +2,7 @@ package networking
 
 import (
 	networkingv1 "k8s.io/api/networking/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/periplus/periplus/apiserver/registry"
 	"github.com/periplus/periplus/apiserver/registry/kind"
@@ -9,6 +10,13 @@ import (
 
 func ipAddresses() *registry.Resource {
 	s := registry.Funcs[*networkingv1.IPAddress]{}
+	s.Name = func(name string, _ bool) []string {
+		var messages []string
+		for _, err := range validation.IsValidIP(nil, name) {
+			messages = append(messages, err.Detail)
+		}
+		return messages
+	}
 	return &registry.Resource{
 		GVR:        version.WithResource("ipaddresses"),
 		Kind:       "IPAddress",

@@ -1,6 +1,7 @@
 package networking
 
 import (
+	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 
 	"github.com/periplus/periplus/apiserver/registry"
@@ -9,6 +10,7 @@ import (
 
 func networkPolicies() *registry.Resource {
 	s := kind.Counted(func(obj *networkingv1.NetworkPolicy) *networkingv1.NetworkPolicySpec { return &obj.Spec })
+	s.DefaultFunc = defaultNetworkPolicy
 	return &registry.Resource{
 		GVR:        version.WithResource("networkpolicies"),
 		Kind:       "NetworkPolicy",
@@ -18,5 +20,33 @@ func networkPolicies() *registry.Resource {
 		New:        kind.Make[networkingv1.NetworkPolicy],
 		NewList:    kind.Make[networkingv1.NetworkPolicyList],
 		Strategy:   s,
+	}
+}
+
+// defaultNetworkPolicy makes a policy without types one for ingress, and for
+// egress if it has egress rules.
+func defaultNetworkPolicy(policy *networkingv1.NetworkPolicy) {
+	spec := &policy.Spec
+	for i := range spec.Ingress {
+		defaultPorts(spec.Ingress[i].Ports)
+	}
+	for i := range spec.Egress {
+		defaultPorts(spec.Egress[i].Ports)
+	}
+	if len(spec.PolicyTypes) > 0 {
+		return
+	}
+	spec.PolicyTypes = []networkingv1.PolicyType{networkingv1.PolicyTypeIngress}
+	if len(spec.Egress) > 0 {
+		spec.PolicyTypes = append(spec.PolicyTypes, networkingv1.PolicyTypeEgress)
+	}
+}
+
+func defaultPorts(ports []networkingv1.NetworkPolicyPort) {
+	for i := range ports {
+		if ports[i].Protocol == nil {
+			tcp := corev1.ProtocolTCP
+			ports[i].Protocol = &tcp
+		}
 	}
 }

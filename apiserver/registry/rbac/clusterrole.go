@@ -1,7 +1,10 @@
 package rbac
 
 import (
+	"context"
+
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/periplus/periplus/apiserver/registry"
 	"github.com/periplus/periplus/apiserver/registry/kind"
@@ -9,6 +12,8 @@ import (
 
 func clusterRoles() *registry.Resource {
 	s := registry.Funcs[*rbacv1.ClusterRole]{}
+	s.ValidateCreate = func(_ context.Context, role *rbacv1.ClusterRole) field.ErrorList { return clusterRole(role) }
+	s.ValidateChange = func(_ context.Context, role, _ *rbacv1.ClusterRole) field.ErrorList { return clusterRole(role) }
 	s.Name = objectName
 	s.Fixed.CreateOnUpdate = true
 	return &registry.Resource{

@@ -13,6 +13,7 @@ var deviceTaintRuleHalves = kind.Split(func(obj *resourcev1.DeviceTaintRule) (*r
 
 func deviceTaintRules() *registry.Resource {
 	s := deviceTaintRuleHalves.Main()
+	s.DefaultFunc = func(rule *resourcev1.DeviceTaintRule) { stamp(&rule.Spec.Taint) }
 	return &registry.Resource{
 		GVR:      version.WithResource("devicetaintrules"),
 		Kind:     "DeviceTaintRule",

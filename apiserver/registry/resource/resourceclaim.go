@@ -13,6 +13,7 @@ var resourceClaimHalves = kind.Split(func(obj *resourcev1.ResourceClaim) (*resou
 
 func resourceClaims() *registry.Resource {
 	s := resourceClaimHalves.MainWithoutGeneration()
+	s.DefaultFunc = func(claim *resourcev1.ResourceClaim) { defaultRequests(&claim.Spec) }
 	return &registry.Resource{
 		GVR:        version.WithResource("resourceclaims"),
 		Kind:       "ResourceClaim",

@@ -9,6 +9,7 @@ import (
 
 func resourceClaimTemplates() *registry.Resource {
 	s := registry.Funcs[*resourcev1.ResourceClaimTemplate]{}
+	s.DefaultFunc = func(t *resourcev1.ResourceClaimTemplate) { defaultRequests(&t.Spec.Spec) }
 	return &registry.Resource{
 		GVR:        version.WithResource("resourceclaimtemplates"),
 		Kind:       "ResourceClaimTemplate",

@@ -2,6 +2,8 @@ package resource
 
 import (
 	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/periplus/periplus/apiserver/registry"
 	"github.com/periplus/periplus/apiserver/registry/kind"
@@ -9,12 +11,32 @@ import (
 
 func resourceSlices() *registry.Resource {
 	s := kind.Counted(func(obj *resourcev1.ResourceSlice) *resourcev1.ResourceSliceSpec { return &obj.Spec })
+	s.DefaultFunc = func(slice *resourcev1.ResourceSlice) {
+		for i := range slice.Spec.Devices {
+			for j := range slice.Spec.Devices[i].Taints {
+				stamp(&slice.Spec.Devices[i].Taints[j])
+			}
+		}
+	}
 	return &registry.Resource{
-		GVR:      version.WithResource("resourceslices"),
-		Kind:     "ResourceSlice",
-		Singular: "resourceslice",
-		New:      kind.Make[resourcev1.ResourceSlice],
-		NewList:  kind.Make[resourcev1.ResourceSliceList],
+		GVR:              version.WithResource("resourceslices"),
+		Kind:             "ResourceSlice",
+		Singular:         "resourceslice",
+		New:              kind.Make[resourcev1.ResourceSlice],
+		NewList:          kind.Make[resourcev1.ResourceSliceList],
+		SelectableFields: []string{resourcev1.ResourceSliceSelectorNodeName, resourcev1.ResourceSliceSelectorDriver, resourcev1.ResourceSliceSelectorPoolName},
+		Fields: func(obj runtime.Object) fields.Set {
+			spec := &obj.(*resourcev1.ResourceSlice).Spec
+			node := ""
+			if spec.NodeName != nil {
+				node = *spec.NodeName
+			}
+			return fields.Set{
+				resourcev1.ResourceSliceSelectorNodeName: node,
+				resourcev1.ResourceSliceSelectorDriver:   spec.Driver,
+				resourcev1.ResourceSliceSelectorPoolName: spec.Pool.Name,
+			}
+		},
 		Strategy: s,
 	}
 }
