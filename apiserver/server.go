@@ -25,6 +25,7 @@ import (
 	"github.com/periplus/periplus/apiserver/authz/rbac"
 	"github.com/periplus/periplus/apiserver/cacher"
 	"github.com/periplus/periplus/apiserver/discovery"
+	"github.com/periplus/periplus/apiserver/printers"
 	"github.com/periplus/periplus/apiserver/registry"
 	"github.com/periplus/periplus/apiserver/registry/all"
 	"github.com/periplus/periplus/apiserver/request"
@@ -89,8 +90,12 @@ func (s *Server) addResources(roles *rbac.Mode) error {
 		ServiceCIDRs: s.config.ServiceCIDRs, NodePortLow: s.config.NodePortLow, NodePortHigh: s.config.NodePortHigh, Objects: s.rest,
 	}
 	reviews := review.Funcs(review.Config{Tokens: s.tokens, Authz: s.authz, Rules: roles.Rules})
+	tables := printers.Tables()
 	for _, r := range all.Resources(env) {
 		r.Create = reviews[r.GVR]
+		if t := tables[r.GVR]; t != nil {
+			r.Table = t
+		}
 		if _, err := s.rest.Add(context.Background(), r); err != nil {
 			return err
 		}

@@ -6,7 +6,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/periplus/periplus/apiserver/cacher"
 	"github.com/periplus/periplus/apiserver/registry"
@@ -22,14 +21,6 @@ var plainTable = &registry.Table{
 		meta := metaOf(obj)
 		return [][]any{{meta.Name, meta.CreationTimestamp.UTC().Format(time.RFC3339)}}
 	},
-}
-
-// Age is how long ago t was, as kubectl prints it.
-func Age(t metav1.Time) string {
-	if t.IsZero() {
-		return "<unknown>"
-	}
-	return duration.HumanDuration(time.Since(t.Time))
 }
 
 // table prints a page (meta.k8s.io/v1 Table). Rows carry their object's
