@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes/fake"
 
@@ -50,6 +51,21 @@ func BenchmarkSchedule(b *testing.B) {
 		{"nodeaffinity", func(i int) *v1.Pod {
 			return st.With(st.Pod(fmt.Sprint("p", i), "cpu", fmt.Sprint(50+i%7*10, "m"), "memory", "100Mi"), func(p *v1.Pod) {
 				p.Spec.NodeSelector = map[string]string{v1.LabelTopologyZone: fmt.Sprint("zone", i%3)}
+			})
+		}},
+		{"antiaffinity", func(i int) *v1.Pod {
+			return st.With(st.Pod(fmt.Sprint("p", i), "cpu", "100m", "memory", "100Mi"), func(p *v1.Pod) {
+				p.Labels = map[string]string{"app": fmt.Sprint(i % 100)}
+				p.Spec.Affinity = &v1.Affinity{PodAntiAffinity: &v1.PodAntiAffinity{
+					RequiredDuringSchedulingIgnoredDuringExecution: []v1.PodAffinityTerm{{
+						LabelSelector: &metav1.LabelSelector{MatchLabels: p.Labels}, TopologyKey: v1.LabelHostname}}}}
+			})
+		}},
+		{"spread", func(i int) *v1.Pod {
+			return st.With(st.Pod(fmt.Sprint("p", i), "cpu", "100m", "memory", "100Mi"), func(p *v1.Pod) {
+				p.Labels = map[string]string{"app": fmt.Sprint(i % 100)}
+				p.Spec.TopologySpreadConstraints = []v1.TopologySpreadConstraint{{MaxSkew: 1, TopologyKey: v1.LabelTopologyZone,
+					WhenUnsatisfiable: v1.DoNotSchedule, LabelSelector: &metav1.LabelSelector{MatchLabels: p.Labels}}}
 			})
 		}},
 	} {

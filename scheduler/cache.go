@@ -20,14 +20,17 @@ import (
 type Cache struct {
 	table *ResourceTable
 
-	mu     sync.Mutex
-	nodes  map[string]*cachedNode   // guarded by mu
-	pods   map[types.UID]*cachedPod // guarded by mu
-	zones  map[string][]string      // node names by region and zone; guarded by mu
-	images map[string]*ImageState   // guarded by mu
-	dirty  []*cachedNode            // changed since the last snapshot; guarded by mu
-	epoch  uint64                   // raised when a Node object changes; guarded by mu
-	listed uint64                   // raised when nodes come or go; guarded by mu
+	mu      sync.Mutex
+	nodes   map[string]*cachedNode   // guarded by mu
+	pods    map[types.UID]*cachedPod // guarded by mu
+	zones   map[string][]string      // node names by region and zone; guarded by mu
+	images  map[string]*ImageState   // guarded by mu
+	classes map[string]*PodClass     // by classKey; guarded by mu
+	deltas  []classDelta             // pods since the last snapshot; guarded by mu
+	recount bool                     // deltas were dropped; guarded by mu
+	dirty   []*cachedNode            // changed since the last snapshot; guarded by mu
+	epoch   uint64                   // raised when a Node object changes; guarded by mu
+	listed  uint64                   // raised when nodes come or go; guarded by mu
 }
 
 type cachedNode struct {
@@ -41,17 +44,19 @@ type cachedNode struct {
 type cachedPod struct {
 	info    *PodInfo
 	node    string
+	class   *PodClass
 	assumed bool
 }
 
 // NewCache returns an empty cache.
 func NewCache(table *ResourceTable) *Cache {
 	return &Cache{
-		table:  table,
-		nodes:  map[string]*cachedNode{},
-		pods:   map[types.UID]*cachedPod{},
-		zones:  map[string][]string{},
-		images: map[string]*ImageState{},
+		table:   table,
+		nodes:   map[string]*cachedNode{},
+		pods:    map[types.UID]*cachedPod{},
+		zones:   map[string][]string{},
+		images:  map[string]*ImageState{},
+		classes: map[string]*PodClass{},
 	}
 }
 
@@ -253,7 +258,7 @@ func (c *Cache) RemovePod(uid types.UID) *PodInfo {
 
 func (c *Cache) addLocked(p *PodInfo, assumed bool) {
 	name := p.Pod.Spec.NodeName
-	c.pods[p.Pod.UID] = &cachedPod{info: p, node: name, assumed: assumed}
+	c.pods[p.Pod.UID] = &cachedPod{info: p, node: name, class: c.joinLocked(p, name), assumed: assumed}
 	c.changeLocked(c.nodeLocked(name), true).AddPod(p)
 }
 
@@ -264,6 +269,7 @@ func (c *Cache) removeLocked(uid types.UID) *PodInfo {
 	}
 	delete(c.pods, uid)
 	n := c.nodes[p.node]
+	c.leaveClassLocked(p.class, p.node)
 	c.changeLocked(n, true).RemovePod(uid)
 	c.dropNodeLocked(n)
 	return p.info

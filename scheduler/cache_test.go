@@ -23,6 +23,7 @@ func cacheNode(name, zone string, cpu int64) *v1.Node {
 func cachePod(name, node string, milli int64) *v1.Pod {
 	p := pod(name, 0).Pod
 	p.Spec.NodeName = node
+	p.Labels = map[string]string{"app": name[:2], "size": fmt.Sprint(milli % 2)}
 	p.Spec.Containers = []v1.Container{{
 		Ports: []v1.ContainerPort{{HostPort: int32(milli)}},
 		Resources: v1.ResourceRequirements{Requests: v1.ResourceList{
@@ -108,6 +109,18 @@ func TestCacheAgainstRebuild(t *testing.T) {
 			if !n.Requested.Equal(&want.Requested) || !n.NonZero.Equal(&want.NonZero) || !n.Allocatable.Equal(&want.Allocatable) ||
 				len(n.Pods) != len(want.Pods) || len(n.Ports) != len(want.Ports) {
 				t.Fatalf("step %d:\n got %s\nwant %s", step, sums(n), sums(want))
+			}
+		}
+		perNode := map[string]int{}
+		for _, class := range s.Classes {
+			if class.total <= 0 {
+				t.Fatalf("step %d: class %q has %d pods", step, class.key, class.total)
+			}
+			class.Nodes(s, func(n *NodeInfo, pods int) { perNode[n.Node.Name] += pods })
+		}
+		for _, n := range s.Nodes {
+			if perNode[n.Node.Name] != len(n.Pods) {
+				t.Fatalf("step %d: classes have %d pods on %s, the node %d", step, perNode[n.Node.Name], n.Node.Name, len(n.Pods))
 			}
 		}
 		if len(s.Nodes) > 0 {

@@ -23,11 +23,9 @@ type NodeInfo struct {
 	Requested        Resources // by Pods
 	NonZero          Resources // by Pods, with defaults for scores
 
-	Node         *v1.Node
-	Images       map[string]*ImageState
-	WithAffinity []*PodInfo // those of Pods with any term about other pods
-	WithAnti     []*PodInfo // those of Pods with a required anti-affinity term
-	Ports        []HostPort // of Pods
+	Node   *v1.Node
+	Images map[string]*ImageState
+	Ports  []HostPort // of Pods
 }
 
 // Name returns the node's name.
@@ -46,8 +44,6 @@ func (s *ImageState) Nodes() int { return int(s.nodes.Load()) }
 func (n *NodeInfo) Clone() *NodeInfo {
 	c := *n
 	c.Pods = slices.Clip(n.Pods) // an append to the copy must not write into n's array
-	c.WithAffinity = slices.Clip(n.WithAffinity)
-	c.WithAnti = slices.Clip(n.WithAnti)
 	c.Ports = slices.Clip(n.Ports)
 	return &c
 }
@@ -55,12 +51,6 @@ func (n *NodeInfo) Clone() *NodeInfo {
 // AddPod puts p on the node.
 func (n *NodeInfo) AddPod(p *PodInfo) {
 	n.Pods = append(n.Pods, p)
-	if p.Affinity != nil {
-		n.WithAffinity = append(n.WithAffinity, p)
-		if len(p.Affinity.RequiredAnti) > 0 {
-			n.WithAnti = append(n.WithAnti, p)
-		}
-	}
 	n.Ports = append(n.Ports, p.Ports...)
 	n.Requested.add(&p.Requests, 1)
 	n.NonZero.add(&p.NonZero, 1)
@@ -74,10 +64,6 @@ func (n *NodeInfo) RemovePod(uid types.UID) *PodInfo {
 	}
 	p := n.Pods[i]
 	n.Pods = without(n.Pods, p)
-	if p.Affinity != nil {
-		n.WithAffinity = without(n.WithAffinity, p)
-		n.WithAnti = without(n.WithAnti, p)
-	}
 	if len(p.Ports) > 0 {
 		n.Ports = nil
 		for _, other := range n.Pods {
@@ -91,19 +77,9 @@ func (n *NodeInfo) RemovePod(uid types.UID) *PodInfo {
 
 // replacePod swaps p for the pod with the same UID, which has the same sums.
 func (n *NodeInfo) replacePod(p *PodInfo) {
-	swap := func(pods []*PodInfo) []*PodInfo {
-		i := slices.IndexFunc(pods, func(o *PodInfo) bool { return o.Pod.UID == p.Pod.UID })
-		if i < 0 {
-			return pods
-		}
-		pods = slices.Clone(pods)
-		pods[i] = p
-		return pods
-	}
-	n.Pods = swap(n.Pods)
-	if p.Affinity != nil {
-		n.WithAffinity = swap(n.WithAffinity)
-		n.WithAnti = swap(n.WithAnti)
+	if i := slices.IndexFunc(n.Pods, func(o *PodInfo) bool { return o.Pod.UID == p.Pod.UID }); i >= 0 {
+		n.Pods = slices.Clone(n.Pods)
+		n.Pods[i] = p
 	}
 }
 

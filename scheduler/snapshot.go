@@ -11,8 +11,10 @@ type Snapshot struct {
 	// Nodes are all nodes, zone by zone in turns, so that a prefix of the list is
 	// spread over the zones.
 	Nodes []*NodeInfo
-	// WithAffinity and WithAnti count nodes that have pods with terms about other pods.
-	WithAffinity, WithAnti int
+	// Classes are those of the pods on Nodes.
+	Classes []*PodClass
+	// Affine counts the classes with affinity terms.
+	Affine int
 	// PreferTaints counts nodes with a PreferNoSchedule taint.
 	PreferTaints int
 
@@ -20,13 +22,6 @@ type Snapshot struct {
 	changed []int // indexes whose sums changed with the last update
 	epoch   uint64
 	listed  uint64
-}
-
-// NewSnapshot returns a snapshot of the given nodes, for tests and simulations.
-func NewSnapshot(nodes ...*NodeInfo) *Snapshot {
-	s := &Snapshot{}
-	s.set(nodes)
-	return s
 }
 
 // Get returns the node with the name, nil when there is none.
@@ -44,7 +39,7 @@ func (s *Snapshot) Epoch() uint64 { return s.epoch }
 func (s *Snapshot) set(nodes []*NodeInfo) {
 	s.Nodes = nodes
 	s.byName = make(map[string]int, len(nodes))
-	s.WithAffinity, s.WithAnti, s.PreferTaints = 0, 0, 0
+	s.PreferTaints = 0
 	for i, n := range nodes {
 		n.Index = i
 		s.byName[n.Node.Name] = i
@@ -53,12 +48,6 @@ func (s *Snapshot) set(nodes []*NodeInfo) {
 }
 
 func (s *Snapshot) count(n *NodeInfo, sign int) {
-	if len(n.WithAffinity) > 0 {
-		s.WithAffinity += sign
-	}
-	if len(n.WithAnti) > 0 {
-		s.WithAnti += sign
-	}
 	if n.PreferTaints {
 		s.PreferTaints += sign
 	}
@@ -94,6 +83,7 @@ func (c *Cache) Update(s *Snapshot) {
 		s.listed = c.listed
 		s.set(c.listLocked())
 	}
+	c.updateClassesLocked(s, rebuild)
 }
 
 // listLocked returns all nodes, one of each zone in turn.

@@ -77,21 +77,46 @@ func (pl *plugin) labelsOf(namespace string) labels.Set {
 	return ns.Labels
 }
 
-// A pair is a topology domain.
-type pair struct{ key, value string }
-
-// counts are numbers of pods by domain; entries are never zero.
-type counts map[pair]int
+// counts are numbers of pods by topology key and value; entries are never zero or empty.
+type counts map[string]map[string]int
 
 func (c counts) add(n *scheduler.NodeInfo, key string, by int) {
 	value, ok := n.Node.Labels[key]
 	if !ok {
 		return
 	}
-	p := pair{key, value}
-	if c[p] += by; c[p] == 0 {
-		delete(c, p)
+	values := c[key]
+	if values == nil {
+		values = map[string]int{}
+		c[key] = values
 	}
+	if values[value] += by; values[value] != 0 {
+		return
+	}
+	if delete(values, value); len(values) == 0 {
+		delete(c, key)
+	}
+}
+
+// in returns the number of pods in the node's domain of key.
+func (c counts) in(n *scheduler.NodeInfo, key string) int {
+	values := c[key]
+	if values == nil {
+		return 0
+	}
+	value, ok := n.Node.Labels[key]
+	if !ok {
+		return 0
+	}
+	return values[value]
+}
+
+func (c counts) clone() counts {
+	out := make(counts, len(c))
+	for key, values := range c {
+		out[key] = maps.Clone(values)
+	}
+	return out
 }
 
 // required is what Filter looks at.
@@ -104,30 +129,44 @@ type required struct {
 var _ scheduler.Cloner = (*required)(nil)
 
 func (r *required) Clone() any {
-	return &required{maps.Clone(r.theirs), maps.Clone(r.affinity), maps.Clone(r.anti)}
+	return &required{r.theirs.clone(), r.affinity.clone(), r.anti.clone()}
 }
 
-// update counts other, which is on n, by +1 or -1.
-func (pl *plugin) update(r *required, p, other *scheduler.PodInfo, n *scheduler.NodeInfo, by int) {
+// effect says that a pod on a node counts in one of the three, in the domain of key.
+type effect struct {
+	into counts
+	key  string
+}
+
+// effects appends what a pod like other does to r.
+func (pl *plugin) effects(r *required, p, other *scheduler.PodInfo, out []effect) []effect {
 	if a := other.Affinity; a != nil {
 		for i := range a.RequiredAnti {
 			if t := &a.RequiredAnti[i]; t.Matches(p.Pod, pl.labelsOf) {
-				r.theirs.add(n, t.TopologyKey, by)
+				out = append(out, effect{r.theirs, t.TopologyKey})
 			}
 		}
 	}
 	if p.Affinity == nil {
-		return
+		return out
 	}
 	if terms := p.Affinity.Required; len(terms) > 0 && pl.matchesAll(terms, other.Pod) {
 		for i := range terms {
-			r.affinity.add(n, terms[i].TopologyKey, by)
+			out = append(out, effect{r.affinity, terms[i].TopologyKey})
 		}
 	}
 	for i := range p.Affinity.RequiredAnti {
 		if t := &p.Affinity.RequiredAnti[i]; t.Matches(other.Pod, pl.labelsOf) {
-			r.anti.add(n, t.TopologyKey, by)
+			out = append(out, effect{r.anti, t.TopologyKey})
 		}
+	}
+	return out
+}
+
+// update counts other, which is on n, by +1 or -1.
+func (pl *plugin) update(r *required, p, other *scheduler.PodInfo, n *scheduler.NodeInfo, by int) {
+	for _, e := range pl.effects(r, p, other, nil) {
+		e.into.add(n, e.key, by)
 	}
 }
 
@@ -140,26 +179,31 @@ func (pl *plugin) matchesAll(terms []scheduler.AffinityTerm, pod *v1.Pod) bool {
 	return true
 }
 
-// PreFilter counts over all nodes. A pod without required terms only needs the nodes
-// that have pods with anti-affinity.
+// PreFilter counts over all classes of pods. A pod without required terms only needs
+// those with anti-affinity.
 func (pl *plugin) PreFilter(_ context.Context, state *scheduler.CycleState, p *scheduler.PodInfo) (*scheduler.PreFilterResult, *scheduler.Status) {
 	s := pl.f.Snapshot()
 	own := p.Affinity != nil && len(p.Affinity.Required)+len(p.Affinity.RequiredAnti) > 0
 	if p.Affinity != nil && p.Affinity.Err != nil {
 		return nil, scheduler.NewStatus(Name, scheduler.UnschedulableAndUnresolvable, p.Affinity.Err.Error())
 	}
-	if !own && s.WithAnti == 0 {
+	if !own && s.Affine == 0 {
 		return nil, skip
 	}
 	r := &required{counts{}, counts{}, counts{}}
-	for _, n := range s.Nodes {
-		pods := n.WithAnti
-		if own {
-			pods = n.Pods
+	var effects []effect
+	for _, class := range s.Classes {
+		if !own && class.Pod.Affinity == nil {
+			continue
 		}
-		for _, other := range pods {
-			pl.update(r, p, other, n, 1)
+		if effects = pl.effects(r, p, &class.Pod, effects[:0]); len(effects) == 0 {
+			continue
 		}
+		class.Nodes(s, func(n *scheduler.NodeInfo, pods int) {
+			for _, e := range effects {
+				e.into.add(n, e.key, pods)
+			}
+		})
 	}
 	if !own && len(r.theirs) == 0 {
 		return nil, skip
@@ -192,17 +236,14 @@ func (pl *plugin) Filter(state *scheduler.CycleState, p *scheduler.PodInfo, n *s
 			return noAffinity
 		}
 		for i := range p.Affinity.RequiredAnti {
-			key := p.Affinity.RequiredAnti[i].TopologyKey
-			if value, ok := n.Node.Labels[key]; ok && r.anti[pair{key, value}] > 0 {
+			if r.anti.in(n, p.Affinity.RequiredAnti[i].TopologyKey) > 0 {
 				return antiAffinity
 			}
 		}
 	}
-	if len(r.theirs) > 0 {
-		for key, value := range n.Node.Labels {
-			if r.theirs[pair{key, value}] > 0 {
-				return theirAnti
-			}
+	for key := range r.theirs {
+		if r.theirs.in(n, key) > 0 {
+			return theirAnti
 		}
 	}
 	return nil
@@ -213,18 +254,17 @@ func (pl *plugin) Filter(state *scheduler.CycleState, p *scheduler.PodInfo, n *s
 func (pl *plugin) affine(r *required, p *scheduler.PodInfo, n *scheduler.NodeInfo) bool {
 	terms, found := p.Affinity.Required, true
 	for i := range terms {
-		value, ok := n.Node.Labels[terms[i].TopologyKey]
-		if !ok {
+		if _, ok := n.Node.Labels[terms[i].TopologyKey]; !ok {
 			return false
 		}
-		found = found && r.affinity[pair{terms[i].TopologyKey, value}] > 0
+		found = found && r.affinity.in(n, terms[i].TopologyKey) > 0
 	}
 	return found || len(r.affinity) == 0 && pl.matchesAll(terms, p.Pod)
 }
 
 // Same: pods without terms, while no pod has any, do not concern this plug-in.
 func (pl *plugin) Same(a, b *scheduler.PodInfo) bool {
-	return a.Affinity == nil && b.Affinity == nil && pl.f.Snapshot().WithAffinity == 0
+	return a.Affinity == nil && b.Affinity == nil && pl.f.Snapshot().Affine == 0
 }
 
 func (pl *plugin) Events() []scheduler.EventHint {

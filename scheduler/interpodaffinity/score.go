@@ -9,15 +9,15 @@ import (
 // weights are sums of term weights by domain.
 type weights map[string]map[string]int64
 
-func (w weights) add(n *scheduler.NodeInfo, t *scheduler.AffinityTerm, by int64) {
-	value, ok := n.Node.Labels[t.TopologyKey]
+func (w weights) add(n *scheduler.NodeInfo, key string, by int64) {
+	value, ok := n.Node.Labels[key]
 	if !ok || by == 0 {
 		return
 	}
-	m := w[t.TopologyKey]
+	m := w[key]
 	if m == nil {
 		m = map[string]int64{}
-		w[t.TopologyKey] = m
+		w[key] = m
 	}
 	m[value] += by
 }
@@ -27,18 +27,23 @@ func (w weights) add(n *scheduler.NodeInfo, t *scheduler.AffinityTerm, by int64)
 func (pl *plugin) PreScore(_ context.Context, state *scheduler.CycleState, p *scheduler.PodInfo, _ []*scheduler.NodeInfo) *scheduler.Status {
 	s := pl.f.Snapshot()
 	own := p.Affinity != nil && len(p.Affinity.Preferred)+len(p.Affinity.PreferredAnti) > 0
-	if !own && (s.WithAffinity == 0 || pl.args.IgnorePreferredTermsOfExistingPods && pl.args.HardPodAffinityWeight == 0) {
+	if !own && (s.Affine == 0 || pl.args.IgnorePreferredTermsOfExistingPods && pl.args.HardPodAffinityWeight == 0) {
 		return skip
 	}
 	w := weights{}
-	for _, n := range s.Nodes {
-		pods := n.WithAffinity
-		if own {
-			pods = n.Pods
+	var terms []weightedTerm
+	for _, class := range s.Classes {
+		if !own && class.Pod.Affinity == nil {
+			continue
 		}
-		for _, other := range pods {
-			pl.weigh(w, p, other, n)
+		if terms = pl.terms(p, &class.Pod, terms[:0]); len(terms) == 0 {
+			continue
 		}
+		class.Nodes(s, func(n *scheduler.NodeInfo, pods int) {
+			for _, t := range terms {
+				w.add(n, t.key, t.weight*int64(pods))
+			}
+		})
 	}
 	if len(w) == 0 {
 		return skip
@@ -47,41 +52,41 @@ func (pl *plugin) PreScore(_ context.Context, state *scheduler.CycleState, p *sc
 	return nil
 }
 
-func (pl *plugin) weigh(w weights, p, other *scheduler.PodInfo, n *scheduler.NodeInfo) {
-	if a := p.Affinity; a != nil {
+// A weightedTerm gives weight to the domain, of key, that a pod is in.
+type weightedTerm struct {
+	key    string
+	weight int64
+}
+
+// terms appends what a pod like other weighs for p.
+func (pl *plugin) terms(p, other *scheduler.PodInfo, out []weightedTerm) []weightedTerm {
+	preferred := func(a *scheduler.PodAffinity, matching *scheduler.PodInfo) {
 		for i := range a.Preferred {
-			if t := &a.Preferred[i]; t.Matches(other.Pod, pl.labelsOf) {
-				w.add(n, &t.AffinityTerm, int64(t.Weight))
+			if t := &a.Preferred[i]; t.Matches(matching.Pod, pl.labelsOf) {
+				out = append(out, weightedTerm{t.TopologyKey, int64(t.Weight)})
 			}
 		}
 		for i := range a.PreferredAnti {
-			if t := &a.PreferredAnti[i]; t.Matches(other.Pod, pl.labelsOf) {
-				w.add(n, &t.AffinityTerm, -int64(t.Weight))
+			if t := &a.PreferredAnti[i]; t.Matches(matching.Pod, pl.labelsOf) {
+				out = append(out, weightedTerm{t.TopologyKey, -int64(t.Weight)})
 			}
 		}
 	}
-	a := other.Affinity
-	if a == nil {
-		return
+	if p.Affinity != nil {
+		preferred(p.Affinity, other)
 	}
-	for i := range a.Required {
-		if t := &a.Required[i]; t.Matches(p.Pod, pl.labelsOf) {
-			w.add(n, t, pl.args.HardPodAffinityWeight)
+	if other.Affinity == nil {
+		return out
+	}
+	for i := range other.Affinity.Required {
+		if t := &other.Affinity.Required[i]; t.Matches(p.Pod, pl.labelsOf) {
+			out = append(out, weightedTerm{t.TopologyKey, pl.args.HardPodAffinityWeight})
 		}
 	}
-	if pl.args.IgnorePreferredTermsOfExistingPods {
-		return
+	if !pl.args.IgnorePreferredTermsOfExistingPods {
+		preferred(other.Affinity, p)
 	}
-	for i := range a.Preferred {
-		if t := &a.Preferred[i]; t.Matches(p.Pod, pl.labelsOf) {
-			w.add(n, &t.AffinityTerm, int64(t.Weight))
-		}
-	}
-	for i := range a.PreferredAnti {
-		if t := &a.PreferredAnti[i]; t.Matches(p.Pod, pl.labelsOf) {
-			w.add(n, &t.AffinityTerm, -int64(t.Weight))
-		}
-	}
+	return out
 }
 
 func (pl *plugin) Score(state *scheduler.CycleState, _ *scheduler.PodInfo, n *scheduler.NodeInfo) (int64, *scheduler.Status) {

@@ -16,6 +16,7 @@ type constraint struct {
 	key           string
 	maxSkew       int
 	minDomains    int
+	matchesSelf   bool // the selector selects the pod itself
 	selector      labels.Selector
 	honorAffinity bool // nodes that the pod's node affinity excludes do not count
 	honorTaints   bool // nodes with taints that the pod does not tolerate do not count
@@ -35,7 +36,8 @@ func parse(pod *v1.Pod, action v1.UnsatisfiableConstraintAction) ([]constraint, 
 		if selector, err = withMatchLabels(selector, c.MatchLabelKeys, pod.Labels); err != nil {
 			return nil, fmt.Errorf("topologySpreadConstraints: matchLabelKeys: %w", err)
 		}
-		k := constraint{key: c.TopologyKey, maxSkew: int(c.MaxSkew), minDomains: 1, selector: selector, honorAffinity: true}
+		k := constraint{key: c.TopologyKey, maxSkew: int(c.MaxSkew), minDomains: 1, selector: selector, honorAffinity: true,
+			matchesSelf: selector.Matches(labels.Set(pod.Labels))}
 		if c.MinDomains != nil {
 			k.minDomains = int(*c.MinDomains)
 		}

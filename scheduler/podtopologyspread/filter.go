@@ -2,8 +2,8 @@ package podtopologyspread
 
 import (
 	"context"
-	"maps"
 	"math"
+	"slices"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -16,6 +16,7 @@ const Name = "PodTopologySpread"
 
 type plugin struct {
 	f             *scheduler.Framework
+	layouts       layouts // scheduling goroutine only
 	filter, score scheduler.Slot
 }
 
@@ -45,17 +46,17 @@ func (*plugin) Name() string { return Name }
 // domains is what Filter looks at.
 type domains struct {
 	constraints []constraint
-	nodes       nodeFilter
-	counts      []map[string]int // matching pods by domain, per constraint
-	lowest      []int            // the least of counts, -1 when it must be looked for
+	columns     []column // per constraint
+	counts      [][]int  // matching pods by domain, per constraint
+	lowest      []int    // the least of counts, -1 when it must be looked for
 }
 
 var _ scheduler.Cloner = (*domains)(nil)
 
 func (d *domains) Clone() any {
-	c := &domains{constraints: d.constraints, nodes: d.nodes, lowest: append([]int(nil), d.lowest...)}
-	for _, m := range d.counts {
-		c.counts = append(c.counts, maps.Clone(m))
+	c := &domains{constraints: d.constraints, columns: d.columns, lowest: slices.Clone(d.lowest)}
+	for _, counts := range d.counts {
+		c.counts = append(c.counts, slices.Clone(counts))
 	}
 	return c
 }
@@ -72,20 +73,11 @@ func (pl *plugin) PreFilter(_ context.Context, state *scheduler.CycleState, p *s
 	if len(cs) == 0 {
 		return nil, skip
 	}
-	d := &domains{constraints: cs, nodes: newNodeFilter(p.Pod)}
-	for range cs {
-		d.counts = append(d.counts, map[string]int{})
+	s := pl.f.Snapshot()
+	d := &domains{constraints: cs, columns: pl.layouts.get(p.Pod, v1.DoNotSchedule, cs, s)}
+	for i := range cs {
+		d.counts = append(d.counts, d.columns[i].count(&cs[i], p.Pod.Namespace, s))
 		d.lowest = append(d.lowest, -1)
-	}
-	for _, n := range pl.f.Snapshot().Nodes {
-		if !hasAll(n, cs) {
-			continue
-		}
-		for i := range cs {
-			if d.nodes.counts(&cs[i], n) {
-				d.counts[i][n.Node.Labels[cs[i].key]] += matching(n.Pods, cs[i].selector, p.Pod.Namespace)
-			}
-		}
 	}
 	state.Set(pl.filter, d)
 	return nil, nil
@@ -103,13 +95,13 @@ func (pl *plugin) RemovePod(state *scheduler.CycleState, p, other *scheduler.Pod
 
 func (pl *plugin) update(state *scheduler.CycleState, p, other *scheduler.PodInfo, n *scheduler.NodeInfo, by int) {
 	d, ok := state.Get(pl.filter).(*domains)
-	if !ok || !hasAll(n, d.constraints) {
+	if !ok {
 		return
 	}
 	for i := range d.constraints {
-		c := &d.constraints[i]
-		if selects(other.Pod, c.selector, p.Pod.Namespace) && d.nodes.counts(c, n) {
-			d.counts[i][n.Node.Labels[c.key]] += by
+		c, col := &d.constraints[i], &d.columns[i]
+		if col.counted[n.Index] && selects(other.Pod, c.selector, p.Pod.Namespace) {
+			d.counts[i][col.domain[n.Index]] += by
 			d.lowest[i] = -1
 		}
 	}
@@ -117,13 +109,15 @@ func (pl *plugin) update(state *scheduler.CycleState, p, other *scheduler.PodInf
 
 // least returns the least count of any domain; 0 while there are fewer than minDomains.
 func (d *domains) least(i int) int {
-	if len(d.counts[i]) < d.constraints[i].minDomains {
+	if d.columns[i].domains < d.constraints[i].minDomains {
 		return 0
 	}
 	if d.lowest[i] < 0 {
 		least := math.MaxInt
-		for _, n := range d.counts[i] {
-			least = min(least, n)
+		for id, n := range d.counts[i] {
+			if d.columns[i].present[id] {
+				least = min(least, n)
+			}
 		}
 		d.lowest[i] = least
 	}
@@ -137,12 +131,12 @@ func (pl *plugin) Filter(state *scheduler.CycleState, p *scheduler.PodInfo, n *s
 	}
 	for i := range d.constraints {
 		c := &d.constraints[i]
-		value, ok := n.Node.Labels[c.key]
-		if !ok {
+		id := d.columns[i].domain[n.Index]
+		if id < 0 {
 			return noLabel
 		}
-		count := d.counts[i][value]
-		if c.selector.Matches(labels.Set(p.Pod.Labels)) {
+		count := d.counts[i][id]
+		if c.matchesSelf {
 			count++
 		}
 		if count-d.least(i) > c.maxSkew {

@@ -12,9 +12,10 @@ import (
 // preferences is what Score looks at.
 type preferences struct {
 	constraints []constraint
-	counts      []map[string]int // matching pods by domain, per constraint; nil for the hostname
-	weights     []float64        // per constraint
-	ignored     map[int]bool     // nodes without all labels, by index
+	columns     []column     // per constraint
+	counts      [][]int      // matching pods by domain, per constraint; nil for the hostname
+	weights     []float64    // per constraint
+	ignored     map[int]bool // nodes without all labels, by index
 	namespace   string
 }
 
@@ -31,45 +32,31 @@ func (pl *plugin) PreScore(_ context.Context, state *scheduler.CycleState, p *sc
 	if len(cs) == 0 {
 		return skip
 	}
-	s := &preferences{constraints: cs, ignored: map[int]bool{}, namespace: p.Pod.Namespace,
-		counts: make([]map[string]int, len(cs)), weights: make([]float64, len(cs))}
-	for i := range cs {
-		if cs[i].key != v1.LabelHostname {
-			s.counts[i] = map[string]int{}
-		}
-	}
+	all := pl.f.Snapshot()
+	s := &preferences{constraints: cs, columns: pl.layouts.get(p.Pod, v1.ScheduleAnyway, cs, all), ignored: map[int]bool{}, namespace: p.Pod.Namespace}
 	for _, n := range nodes {
-		if !hasAll(n, cs) {
-			s.ignored[n.Index] = true
-			continue
-		}
 		for i := range cs {
-			if s.counts[i] != nil {
-				s.counts[i][n.Node.Labels[cs[i].key]] = 0
+			if s.columns[i].domain[n.Index] < 0 {
+				s.ignored[n.Index] = true
 			}
 		}
 	}
 	for i := range cs {
 		size := len(nodes) - len(s.ignored)
-		if s.counts[i] != nil {
-			size = len(s.counts[i])
-		}
-		s.weights[i] = math.Log(float64(size + 2))
-	}
-	filter := newNodeFilter(p.Pod)
-	for _, n := range pl.f.Snapshot().Nodes {
-		if !hasAll(n, cs) {
-			continue
-		}
-		for i := range cs {
-			if s.counts[i] == nil {
-				continue // counted on the node itself by Score
-			}
-			value := n.Node.Labels[cs[i].key]
-			if count, wanted := s.counts[i][value]; wanted && filter.counts(&cs[i], n) {
-				s.counts[i][value] = count + matching(n.Pods, cs[i].selector, s.namespace)
+		var counts []int // of the hostname, Score counts on the node itself
+		if cs[i].key != v1.LabelHostname {
+			counts = s.columns[i].count(&cs[i], s.namespace, all)
+			seen := make([]bool, len(counts))
+			size = 0
+			for _, n := range nodes {
+				if id := s.columns[i].domain[n.Index]; !s.ignored[n.Index] && !seen[id] {
+					seen[id] = true
+					size++
+				}
 			}
 		}
+		s.counts = append(s.counts, counts)
+		s.weights = append(s.weights, math.Log(float64(size+2)))
 	}
 	state.Set(pl.score, s)
 	return nil
@@ -84,15 +71,11 @@ func (pl *plugin) Score(state *scheduler.CycleState, _ *scheduler.PodInfo, n *sc
 	var sum float64
 	for i := range s.constraints {
 		c := &s.constraints[i]
-		value, ok := n.Node.Labels[c.key]
-		if !ok {
-			continue
-		}
 		var count int
 		if s.counts[i] == nil {
 			count = matching(n.Pods, c.selector, s.namespace)
 		} else {
-			count = s.counts[i][value]
+			count = s.counts[i][s.columns[i].domain[n.Index]]
 		}
 		// maxSkew waters the differences down.
 		sum += float64(count)*s.weights[i] + float64(c.maxSkew-1)
