@@ -27,10 +27,12 @@ func Run(ctx context.Context, env *Env, list []Controller) error {
 		return errors.New("controllers: Client and Informers are required")
 	}
 	env = env.withDefaults()
-	return env.Elect(ctx, func(ctx context.Context) error { return runAll(ctx, env, list) })
+	// The informers outlive a lost leadership: they cannot be started twice.
+	outer := ctx
+	return env.Elect(ctx, func(ctx context.Context) error { return runAll(ctx, outer, env, list) })
 }
 
-func runAll(ctx context.Context, env *Env, list []Controller) error {
+func runAll(ctx, informers context.Context, env *Env, list []Controller) error {
 	// 1. Build all loops, so that every informer is known before any is started.
 	var components []base.Component
 	seen := map[string]bool{}
@@ -64,7 +66,7 @@ func runAll(ctx context.Context, env *Env, list []Controller) error {
 	}
 
 	// 2. Fill the caches and go.
-	env.Informers.StartWithContext(ctx)
+	env.Informers.StartWithContext(informers)
 	return base.RunAll(ctx, components...)
 }
 
