@@ -26,6 +26,8 @@ const quarantine = 40 * time.Second
 // Keys without namespace stand for a node's pods, or for all finished pods.
 const nodePrefix = "node/"
 
+const reasonGC = "DeletionByPodGC"
+
 var finishedKey = controllers.Key{Name: "finished"}
 
 // Controller declares pod garbage collection.
@@ -70,11 +72,21 @@ func build(s *controllers.Setup) (controllers.Reconciler, error) {
 	return r, nil
 }
 
+// kept says whether a pod counts as finished and kept. One that this controller
+// moved to Failed just before deleting it does not, or it would push out another.
+func kept(p *corev1.Pod) bool {
+	if !controllers.PodFinished(p) || p.DeletionTimestamp != nil {
+		return false
+	}
+	c := controllers.PodCondition(p, corev1.DisruptionTarget)
+	return c == nil || c.Reason != reasonGC
+}
+
 func nodeKey(name string) controllers.Key { return controllers.Key{Name: nodePrefix + name} }
 
 func (r *reconciler) podChanged(old, now *corev1.Pod) {
-	before := old != nil && controllers.PodFinished(old)
-	after := now != nil && controllers.PodFinished(now)
+	before := old != nil && kept(old)
+	after := now != nil && kept(now)
 	switch {
 	case after && !before:
 		if r.finished.Add(1) > int64(r.Options.TerminatedPods) && r.Options.TerminatedPods > 0 {
@@ -131,7 +143,7 @@ func (r *reconciler) removeFinished(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	all = slices.DeleteFunc(all, func(p *corev1.Pod) bool { return !controllers.PodFinished(p) || p.DeletionTimestamp != nil })
+	all = slices.DeleteFunc(all, func(p *corev1.Pod) bool { return !kept(p) })
 	excess := len(all) - r.Options.TerminatedPods
 	if excess <= 0 {
 		return nil
@@ -199,7 +211,7 @@ func (r *reconciler) remove(ctx context.Context, pod *corev1.Pod, why string) er
 	var err error
 	switch {
 	case why != "":
-		err = controllers.Disrupt(ctx, r.Client, pod, "DeletionByPodGC", why, true)
+		err = controllers.Disrupt(ctx, r.Client, pod, reasonGC, why, true)
 	case !controllers.PodFinished(pod):
 		out := pod.DeepCopy()
 		out.Status.Phase = corev1.PodFailed
