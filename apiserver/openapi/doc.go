@@ -1,4 +1,16 @@
-// Package openapi describes the API (OpenAPI v2 and v3) from the Go types, their
-// documentation and the resources that are served. Documents are built on
-// first use and built again when the resources change.
+// Package openapi describes the API (OpenAPI v2 and v3) from the resources that
+// are served, their Go types and the documentation that comes with these.
+//
+//	listings ── kinds ── library ── definitions ──┐
+//	      └──── operations ───────── paths ───────┴── v3 document a group version, one v2 document
+//
+// Documents are built on first use, kept compressed, and built again when their
+// resources have changed. Their ETags are made from what they are built of, so
+// that the index of all documents costs nothing.
+//
+// What comments of the API types say and reflection does not show is read from
+// zz_generated.markers.txt. A group that is added to the server must be added to
+// internal/markers, too.
 package openapi
+
+//go:generate go run ./internal/markers zz_generated.markers.txt

@@ -1,22 +1,265 @@
 package openapi
 
 import (
+	"bytes"
+	"compress/gzip"
+	"crypto/sha512"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
 	"net/http"
+	"net/url"
+	"runtime/debug"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/munnerz/goautoneg"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/kube-openapi/pkg/validation/spec"
 
 	"github.com/periplus/periplus/apiserver/rest"
 )
 
+// Media types. Clients ask for those with "@", which is no valid media type, so
+// that answers carry the names with a dot.
+const (
+	mediaJSON    = "application/json"
+	mediaV2      = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
+	mediaV2Asked = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
+	mediaV3      = "application/com.github.proto-openapi.spec.v3.v1.0+protobuf"
+	mediaV3Asked = "application/com.github.proto-openapi.spec.v3@v1.0+protobuf"
+)
+
+// format is part of the ETags: raise it when documents of the same resources
+// change otherwise than by a new version of k8s.io/api.
+const format = "1"
+
 // Handler serves /openapi/v2, /openapi/v3 and /openapi/v3/….
 type Handler struct {
+	// Schemas returns the schemas of kinds without a Go type (custom resources);
+	// nil, or a nil result, means that nothing is known. Set it before the first request.
+	Schemas func(schema.GroupVersionKind) *spec.Schema
+
 	listings func() []rest.Listing
 	version  string
+	modules  func() string
+
+	mu        sync.Mutex
+	documents map[string]*document // by path below /openapi/
+}
+
+// A document is kept compressed. etag says what it was built of.
+type document struct {
+	etag     string
+	json     []byte
+	protobuf []byte // nil until it is asked for
 }
 
 // New returns a handler for the resources that listings returns.
 func New(listings func() []rest.Listing, version string) *Handler {
-	return &Handler{listings: listings, version: version}
+	return &Handler{listings: listings, version: version, modules: sync.OnceValue(modules), documents: map[string]*document{}}
 }
 
-func (h *Handler) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
-	http.Error(w, "404 page not found", http.StatusNotFound)
+// modules names the versions of the libraries that the types come from.
+func modules() string {
+	var out strings.Builder
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, m := range info.Deps {
+			if strings.HasPrefix(m.Path, "k8s.io/") {
+				fmt.Fprintln(&out, m.Path, m.Version, m.Sum)
+			}
+		}
+	}
+	return out.String()
+}
+
+// ServeHTTP answers GET and HEAD.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		w.Header().Set("Allow", "GET, HEAD")
+		http.Error(w, "405 method not allowed", http.StatusMethodNotAllowed)
+		return
+	}
+	all := groups(h.listings())
+	path := strings.TrimSuffix(strings.TrimPrefix(r.URL.Path, "/openapi/"), "/")
+	if path == "v3" {
+		h.index(w, r, all)
+		return
+	}
+	if path == "v2" {
+		parts := make([]string, 0, len(all))
+		for i := range all {
+			parts = append(parts, h.etag(&all[i]))
+		}
+		h.serve(w, r, "v2", hash(parts...), source{
+			json: func() ([]byte, error) { return v2(all, h.version, h.Schemas) }, protobuf: v2Protobuf, media: mediaV2, asked: mediaV2Asked,
+		})
+		return
+	}
+	name, ok := strings.CutPrefix(path, "v3/")
+	i := slices.IndexFunc(all, func(g group) bool { return g.path() == name })
+	if !ok || i < 0 {
+		http.Error(w, "404 page not found", http.StatusNotFound)
+		return
+	}
+	etag := h.etag(&all[i])
+	if asked := r.URL.Query().Get("hash"); asked != "" {
+		if asked != etag {
+			http.Redirect(w, r, relativeURL(name, etag), http.StatusMovedPermanently)
+			return
+		}
+		w.Header().Set("Cache-Control", "public, immutable")
+		w.Header().Set("Expires", time.Now().AddDate(1, 0, 0).UTC().Format(http.TimeFormat))
+	}
+	h.serve(w, r, path, etag, source{
+		json: func() ([]byte, error) { return v3(&all[i], h.version, h.Schemas) }, protobuf: v3Protobuf, media: mediaV3, asked: mediaV3Asked,
+	})
+}
+
+// index lists the documents of OpenAPI v3 with their hashes.
+func (h *Handler) index(w http.ResponseWriter, r *http.Request, all []group) {
+	type entry struct {
+		ServerRelativeURL string `json:"serverRelativeURL"`
+	}
+	paths := map[string]entry{}
+	for i := range all {
+		name := all[i].path()
+		paths[name] = entry{relativeURL(name, h.etag(&all[i]))}
+	}
+	body, err := json.Marshal(map[string]any{"paths": paths})
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", mediaJSON)
+	w.Header().Set("Etag", strconv.Quote(hash(string(body))))
+	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(body))
+}
+
+func relativeURL(name, etag string) string {
+	return (&url.URL{Path: "/openapi/v3/" + name, RawQuery: url.Values{"hash": {etag}}.Encode()}).String()
+}
+
+// etag names all that a group version's document is built of.
+func (h *Handler) etag(g *group) string {
+	parts := []string{format, h.version, h.modules(), g.gv.String()}
+	for i := range g.list {
+		l := &g.list[i]
+		r := l.Resource
+		subs := slices.Sorted(maps.Keys(l.Subresources))
+		parts = append(parts, fmt.Sprint(l.GVR.Resource, l.GVK.Kind, r.Namespaced, r.Verbs, r.Create != nil, r.Status != nil, r.Scale != nil,
+			slices.Sorted(maps.Keys(r.Views)), subs))
+		if r.New != nil && h.Schemas != nil && modelName(typeOf(r.New())) == "" {
+			custom, _ := json.Marshal(h.Schemas(l.GVK)) // never fails for a schema that was read from JSON
+			parts = append(parts, string(custom))
+		}
+	}
+	return hash(parts...)
+}
+
+func hash(parts ...string) string {
+	return fmt.Sprintf("%X", sha512.Sum512([]byte(strings.Join(parts, "\n"))))
+}
+
+// A source makes a document.
+type source struct {
+	json         func() ([]byte, error)
+	protobuf     func(document []byte) ([]byte, error)
+	media, asked string // of the protobuf form
+}
+
+// serve answers with a document in the form that the client likes best.
+func (h *Handler) serve(w http.ResponseWriter, r *http.Request, name, etag string, s source) {
+	media := accepted(r.Header.Get("Accept"), s)
+	w.Header().Set("Vary", "Accept, Accept-Encoding")
+	if media == "" {
+		http.Error(w, "406 not acceptable", http.StatusNotAcceptable)
+		return
+	}
+	tag := strconv.Quote(etag)
+	w.Header().Set("Etag", tag)
+	if slices.Contains(strings.Split(strings.ReplaceAll(r.Header.Get("If-None-Match"), " ", ""), ","), tag) {
+		w.WriteHeader(http.StatusNotModified)
+		return
+	}
+	body, err := h.get(name, etag, media != mediaJSON, s)
+	if err != nil {
+		http.Error(w, fmt.Sprintf("build /openapi/%s: %v", name, err), http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", media)
+	if strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
+		w.Header().Set("Content-Encoding", "gzip")
+		w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+		_, _ = w.Write(body) // a client that has gone needs no answer
+		return
+	}
+	plain, err := gzip.NewReader(bytes.NewReader(body))
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	_, _ = io.Copy(w, plain)
+}
+
+// accepted chooses a media type.
+func accepted(accept string, s source) string {
+	if accept == "" {
+		return mediaJSON
+	}
+	for _, c := range goautoneg.ParseAccept(accept) {
+		switch c.Type + "/" + c.SubType {
+		case mediaJSON, "*/*", "application/*":
+			return mediaJSON
+		case s.media, s.asked:
+			return s.media
+		}
+	}
+	return ""
+}
+
+// get returns a document, compressed, and builds it if there is none for the etag.
+func (h *Handler) get(name, etag string, protobuf bool, s source) ([]byte, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	d := h.documents[name]
+	if d == nil || d.etag != etag {
+		text, err := s.json()
+		if err != nil {
+			return nil, err
+		}
+		d = &document{etag: etag, json: compress(text)}
+		h.documents[name] = d
+	}
+	if !protobuf {
+		return d.json, nil
+	}
+	if d.protobuf == nil {
+		r, err := gzip.NewReader(bytes.NewReader(d.json))
+		if err != nil {
+			return nil, err
+		}
+		text, err := io.ReadAll(r)
+		if err != nil {
+			return nil, err
+		}
+		binary, err := s.protobuf(text)
+		if err != nil {
+			return nil, err
+		}
+		d.protobuf = compress(binary)
+	}
+	return d.protobuf, nil
+}
+
+func compress(b []byte) []byte {
+	var out bytes.Buffer
+	w := gzip.NewWriter(&out)
+	_, _ = w.Write(b) // a buffer takes everything
+	_ = w.Close()
+	return bytes.Clone(out.Bytes())
 }
