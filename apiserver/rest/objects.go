@@ -102,6 +102,9 @@ func (o *Objects) attributes(ctx context.Context, op admission.Operation, w *Wri
 // Create stores a new object, which the caller gives away.
 func (o *Objects) Create(ctx context.Context, obj runtime.Object, namespace string, w Write) (*cacher.Object, error) {
 	start := time.Now()
+	if s := request.From(ctx); s != nil && !s.Received.IsZero() {
+		start = s.Received
+	}
 	meta := metaOf(obj)
 	if err := o.place(meta, namespace); err != nil {
 		return nil, err
@@ -398,6 +401,8 @@ func (o *Objects) checkVersion(meta, old *metav1.ObjectMeta, w Write) error {
 			return apierrors.NewInvalid(o.Resource.GVK().GroupKind(), old.Name, field.ErrorList{
 				field.Invalid(field.NewPath("metadata", "resourceVersion"), meta.ResourceVersion, "must be specified for an update")})
 		}
+		// Validation is told that the client means the newest version.
+		meta.ResourceVersion = old.ResourceVersion
 		return nil
 	}
 	if meta.ResourceVersion != old.ResourceVersion {
