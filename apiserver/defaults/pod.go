@@ -27,8 +27,12 @@ func Pod(pod *corev1.Pod) {
 	podIPs(&pod.Status)
 }
 
-// PodTemplate defaults the template of a workload.
-func PodTemplate(template *corev1.PodTemplateSpec) { PodSpec(&template.Spec) }
+// PodTemplate defaults the template of a workload, and drops what its pods
+// could not have anyway.
+func PodTemplate(template *corev1.PodTemplateSpec) {
+	DropAlphaPodFields(&template.Spec)
+	PodSpec(&template.Spec)
+}
 
 // PodSpec defaults what pods and templates share.
 func PodSpec(spec *corev1.PodSpec) {

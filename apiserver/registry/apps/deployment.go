@@ -20,14 +20,8 @@ var deploymentHalves = kind.Split(func(obj *appsv1.Deployment) (*appsv1.Deployme
 func deployments() *registry.Resource {
 	s := deploymentHalves.Main()
 	s.DefaultFunc = defaultDeployment
-	s.PrepareCreate = func(_ context.Context, d *appsv1.Deployment) {
-		deploymentHalves.DropStatus(d)
-		d.Generation = 1
-		defaults.DropAlphaPodFields(&d.Spec.Template.Spec)
-	}
 	s.PrepareUpdate = func(_ context.Context, d, old *appsv1.Deployment) {
 		deploymentHalves.KeepStatus(d, old)
-		defaults.DropAlphaPodFields(&d.Spec.Template.Spec)
 		// Annotations count as well: the controller copies them to replica sets.
 		kind.SetGeneration(d, old, !validation.Equal(d.Spec, old.Spec) || !validation.Equal(d.Annotations, old.Annotations))
 	}

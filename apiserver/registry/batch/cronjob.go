@@ -10,7 +10,6 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/periplus/periplus/apiserver/defaults"
 	"github.com/periplus/periplus/apiserver/registry"
 	"github.com/periplus/periplus/apiserver/registry/kind"
 	"github.com/periplus/periplus/apiserver/validation"
@@ -52,7 +51,6 @@ func cronJobs() *registry.Resource {
 func defaultCronJob(cj *batchv1.CronJob) {
 	spec := &cj.Spec
 	defaultJobSpec(&spec.JobTemplate.Spec)
-	defaults.DropAlphaPodFields(&spec.JobTemplate.Spec.Template.Spec)
 	if spec.ConcurrencyPolicy == "" {
 		spec.ConcurrencyPolicy = batchv1.AllowConcurrent
 	}

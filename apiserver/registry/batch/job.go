@@ -120,7 +120,6 @@ func defaultJobSpec(spec *batchv1.JobSpec) {
 
 func dropAlphaFields(spec *batchv1.JobSpec) {
 	spec.Scheduling = nil // KEP-5547
-	defaults.DropAlphaPodFields(&spec.Template.Spec)
 }
 
 // generateSelector makes a selector that no other job's pods match, by the
