@@ -8,8 +8,8 @@
 //
 //	pod.go        what may change in a pod, statuses
 //	podspec.go    the pod spec from the top
-//	container*.go containers, env, probes, mounts
-//	volume*.go    volume sources
+//	container.go  containers, ports, mounts; with env.go and probe.go
+//	volumes*.go   volume sources; claims.go those of persistent volumes
 //	resources.go  requests, limits, quantities
 //	security.go   security contexts
 //	scheduling.go affinity, tolerations, topology spread
