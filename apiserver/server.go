@@ -89,10 +89,12 @@ func (s *Server) addResources(roles *rbac.Mode) error {
 	env := registry.Env{
 		ServiceCIDRs: s.config.ServiceCIDRs, NodePortLow: s.config.NodePortLow, NodePortHigh: s.config.NodePortHigh, Objects: s.rest,
 	}
+	views := views()
 	reviews := review.Funcs(review.Config{Tokens: s.tokens, Authz: s.authz, Rules: roles.Rules})
 	tables := printers.Tables()
 	for _, r := range all.Resources(env) {
 		r.Create = reviews[r.GVR]
+		r.Views = views[r.GVR]
 		if t := tables[r.GVR]; t != nil {
 			r.Table = t
 		}

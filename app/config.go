@@ -10,6 +10,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/yaml"
+
+	"github.com/periplus/periplus/containers/image/admin"
 )
 
 // Version is the version of Kubernetes that Periplus serves.
@@ -69,6 +71,11 @@ type Config struct {
 	ResolvConf string `json:"resolv-conf,omitempty"`
 	// PodManifests is a directory of static pods.
 	PodManifests string `json:"pod-manifest-path,omitempty"`
+
+	// ComponentKubeconfig is the identity of a part that runs alone.
+	ComponentKubeconfig string `json:"component-kubeconfig,omitempty"`
+
+	mirrors map[string]string // from the flag; joined with RegistryMirrors
 
 	LogLevel  string `json:"log-level,omitempty"`  // debug, info, warn, error
 	LogFormat string `json:"log-format,omitempty"` // text, json
@@ -185,7 +192,7 @@ func (c *Config) pkiDir() string        { return filepath.Join(c.StateDir, "pki"
 func (c *Config) etcdDir() string       { return filepath.Join(c.StateDir, "etcd") }
 func (c *Config) etcdSocket() string    { return filepath.Join(c.RunDir, "etcd.sock") }
 func (c *Config) criSocket() string     { return filepath.Join(c.RunDir, "cri.sock") }
-func (c *Config) adminSocket() string   { return filepath.Join(c.RunDir, "images.sock") }
+func (c *Config) adminSocket() string   { return filepath.Join(c.RunDir, admin.SocketName) }
 func (c *Config) kubeletDir() string    { return filepath.Join(c.StateDir, "kubelet") }
 func (c *Config) containersDir() string { return filepath.Join(c.StateDir, "containers") }
 func (c *Config) imagesDir() string     { return filepath.Join(c.StateDir, "images") }

@@ -75,6 +75,11 @@ type handle struct {
 }
 
 func newSetup(env *Env, name string) *Setup {
+	if env.MetadataFor != nil {
+		own := *env
+		own.Metadata = env.MetadataFor(name)
+		env = &own
+	}
 	return &Setup{
 		Env:      env,
 		Client:   env.ClientFor(name),

@@ -30,6 +30,9 @@ type Env struct {
 	// and namespace deletion. Nil leaves those two out.
 	Metadata metadata.Interface
 
+	// MetadataFor is ClientFor for Metadata. Nil gives Metadata to all.
+	MetadataFor func(controller string) metadata.Interface
+
 	// Discovery lists the kinds that there are. Nil means the Client's.
 	Discovery discovery.DiscoveryInterface
 

@@ -166,12 +166,14 @@ func (o *Objects) create(ctx context.Context, obj runtime.Object, w Write) (*cac
 	meta.DeletionTimestamp, meta.DeletionGracePeriodSeconds = nil, nil
 	meta.SelfLink = ""
 	meta.Generation = 0
-	s.PrepareForCreate(ctx, obj)
-	if !w.Internal {
+	if w.Internal {
+		s.PrepareForCreate(ctx, obj)
+	} else {
 		a := o.attributes(ctx, admission.Create, &w, obj, nil, meta.Namespace, meta.Name)
 		if err := o.chain.Admit(ctx, a); err != nil {
 			return nil, forbidden(err, o.group(), meta.Name)
 		}
+		s.PrepareForCreate(ctx, obj)
 		if err := o.validateCreate(ctx, obj, s); err != nil {
 			return nil, err
 		}
@@ -339,12 +341,14 @@ func (o *Objects) updateOnce(ctx context.Context, key string, current *cacher.Ob
 	s := w.Strategy
 	s.Default(obj)
 	keepSystemFields(meta, old)
-	s.PrepareForUpdate(ctx, obj, current.Obj)
-	if !w.Internal {
+	if w.Internal {
+		s.PrepareForUpdate(ctx, obj, current.Obj)
+	} else {
 		a := o.attributes(ctx, admission.Update, &w, obj, current.Obj, old.Namespace, old.Name)
 		if err := o.chain.Admit(ctx, a); err != nil {
 			return nil, forbidden(err, o.group(), old.Name)
 		}
+		s.PrepareForUpdate(ctx, obj, current.Obj)
 		errs := apivalidation.ValidateObjectMetaUpdate(meta, old, field.NewPath("metadata"))
 		errs = append(errs, s.ValidateUpdate(ctx, obj, current.Obj)...)
 		if err := o.invalid(meta, errs); err != nil {

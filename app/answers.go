@@ -1,0 +1,127 @@
+package app
+
+import (
+	"context"
+	"net/netip"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/periplus/periplus/base"
+	"github.com/periplus/periplus/journey"
+	"github.com/periplus/periplus/journey/answer"
+)
+
+// answersStage ends the journey of each pod of this node: it records when the
+// pod answered its first request.
+func (w *worker) answersStage(after ...string) stage {
+	return stage{name: "answers", after: after, run: func(ctx context.Context, ready func()) error {
+		a := &answers{record: w.record, node: w.config.NodeName, waiting: map[netip.Addr]*corev1.Pod{}, done: map[string]bool{}}
+		watcher, err := answer.New(answer.Config{OnAnswer: a.answered, Log: w.log.With(base.KeyComponent, "answers")})
+		if err != nil {
+			return err
+		}
+		a.watcher = watcher
+		config, err := w.connect("kubelet")
+		if err != nil {
+			return err
+		}
+		c, err := kubernetes.NewForConfig(config)
+		if err != nil {
+			return err
+		}
+		pods := w.pods(c)
+		if _, err := pods.AddEventHandler(cache.ResourceEventHandlerDetailedFuncs{
+			AddFunc:    func(obj any, first bool) { a.seen(obj, first) },
+			UpdateFunc: func(_, obj any) { a.seen(obj, false) },
+			DeleteFunc: a.gone,
+		}); err != nil {
+			return err
+		}
+		ready()
+		return base.RunAll(ctx,
+			base.Component{Name: "first answers", Run: watcher.Run},
+			base.Component{Name: "pods", Run: func(ctx context.Context) error { pods.RunWithContext(ctx); return nil }},
+		)
+	}}
+}
+
+// answers knows which pods have not answered yet.
+type answers struct {
+	record  journey.Recorder
+	node    string
+	watcher *answer.Watcher
+
+	mu      sync.Mutex
+	waiting map[netip.Addr]*corev1.Pod
+	done    map[string]bool // by UID: pods that need not be watched any more
+}
+
+// seen watches a pod that has become ready. Pods that were ready before this
+// process started have answered long ago.
+func (a *answers) seen(obj any, first bool) {
+	pod, ok := obj.(*corev1.Pod)
+	if !ok || pod.Spec.HostNetwork || !podReady(pod) {
+		return
+	}
+	ip, err := netip.ParseAddr(pod.Status.PodIP)
+	if err != nil {
+		return
+	}
+	a.mu.Lock()
+	known := a.done[string(pod.UID)]
+	a.done[string(pod.UID)] = true
+	if !known && !first {
+		a.waiting[ip] = pod
+	}
+	a.mu.Unlock()
+	if !known && !first {
+		a.watcher.Watch(ip)
+	}
+}
+
+func (a *answers) gone(obj any) {
+	if t, ok := obj.(cache.DeletedFinalStateUnknown); ok {
+		obj = t.Obj
+	}
+	pod, ok := obj.(*corev1.Pod)
+	if !ok {
+		return
+	}
+	a.mu.Lock()
+	delete(a.done, string(pod.UID))
+	ip, err := netip.ParseAddr(pod.Status.PodIP)
+	waiting := err == nil && a.waiting[ip] != nil && a.waiting[ip].UID == pod.UID
+	if waiting {
+		delete(a.waiting, ip)
+	}
+	a.mu.Unlock()
+	if waiting {
+		a.watcher.Unwatch(ip)
+	}
+}
+
+func (a *answers) answered(ip netip.Addr, at time.Time) {
+	a.mu.Lock()
+	pod := a.waiting[ip]
+	delete(a.waiting, ip)
+	a.mu.Unlock()
+	if pod == nil {
+		return
+	}
+	s := journey.Step("network", "first answered request", "Pod", pod, at)
+	s.End, s.Node = at, a.node
+	a.record.Record(s)
+}
+
+func podReady(p *corev1.Pod) bool {
+	for _, c := range p.Status.Conditions {
+		if c.Type == corev1.PodReady {
+			return c.Status == corev1.ConditionTrue
+		}
+	}
+	return false
+}

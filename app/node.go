@@ -1,0 +1,277 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/scheme"
+	restclient "k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/periplus/periplus/base"
+	"github.com/periplus/periplus/cni"
+	"github.com/periplus/periplus/cni/bridge"
+	"github.com/periplus/periplus/containers"
+	"github.com/periplus/periplus/containers/image"
+	"github.com/periplus/periplus/containers/image/admin"
+	"github.com/periplus/periplus/containers/snapshot/overlayfs"
+	"github.com/periplus/periplus/cri"
+	"github.com/periplus/periplus/journey"
+	"github.com/periplus/periplus/kubelet"
+	"github.com/periplus/periplus/kubelet/node"
+	"github.com/periplus/periplus/kubelet/server"
+	"github.com/periplus/periplus/linux/podcgroup"
+	"github.com/periplus/periplus/volume"
+	volumeall "github.com/periplus/periplus/volume/all"
+	"github.com/periplus/periplus/volume/source"
+)
+
+// worker is the node side of one machine, as far as it has been started.
+type worker struct {
+	config  *Config
+	log     *slog.Logger
+	nodeIP  netip.Addr
+	id      *identities
+	record  journey.Recorder
+	network cni.Network
+	runtime cri.Runtime
+	images  cri.Images
+	// embedded is the embedded runtime, nil with another one.
+	embedded *containers.Runtime
+	// source gives the informers of a component, pods the pods of this node.
+	connect func(component string) (*restclient.Config, error)
+	shared  func() informers.SharedInformerFactory
+	pods    func(kubernetes.Interface) cache.SharedIndexInformer
+	nodes   func(kubernetes.Interface) cache.SharedIndexInformer
+	// objectInformers gives shared informers of ConfigMaps and Secrets, or nil to watch single objects.
+	objectInformers func(informers.SharedInformerFactory) informers.SharedInformerFactory
+}
+
+// runtimeStage opens the images and runs the container runtime, or connects to another one.
+func (w *worker) runtimeStage() stage {
+	return stage{name: "runtime", run: func(ctx context.Context, ready func()) error {
+		if w.config.RuntimeEndpoint != "" {
+			r, i, closer, err := cri.Dial(ctx, w.config.RuntimeEndpoint)
+			if err != nil {
+				return fmt.Errorf("container-runtime-endpoint %s: %w", w.config.RuntimeEndpoint, err)
+			}
+			w.runtime, w.images = r, i
+			ready()
+			<-ctx.Done()
+			return closer.Close()
+		}
+		return w.runEmbedded(ctx, ready)
+	}}
+}
+
+func (w *worker) runEmbedded(ctx context.Context, ready func()) error {
+	log := w.log.With(base.KeyComponent, "runtime")
+	layers, err := overlayfs.Open(w.config.snapshotsDir(), log)
+	if err != nil {
+		return err
+	}
+	defer layers.Close()
+	images, err := image.Open(w.config.imagesDir(), image.Options{Layers: layers, Mirrors: w.config.RegistryMirrors, Log: log})
+	if err != nil {
+		return err
+	}
+	defer images.Close()
+	if _, err := images.EnsureSelf(ctx, "/proc/self/exe", Release); err != nil {
+		return fmt.Errorf("make the image periplus.io/peri:%s: %w", Release, err)
+	}
+	w.network, err = bridge.New(w.bridgeConfig(log))
+	if err != nil {
+		return err
+	}
+	if closer, ok := w.network.(io.Closer); ok {
+		defer closer.Close()
+	}
+	w.embedded, err = containers.New(containers.Config{
+		StateDir: w.config.containersDir(), RunDir: filepath.Join(w.config.RunDir, "containers"),
+		Images: imageSource{images}, Snapshots: layers, Network: w.network,
+		OCIRuntime: w.config.OCIRuntime, MonitorPath: w.config.Monitor, CgroupParent: filepath.Join(w.config.CgroupRoot, "periplus"),
+		Version: Release, Log: log,
+	})
+	if err != nil {
+		return err
+	}
+	defer w.embedded.Close()
+	w.runtime, w.images = w.embedded, images
+	socket, err := listenUnix(w.config.criSocket())
+	if err != nil {
+		return err
+	}
+	adminSocket, err := listenUnix(w.config.adminSocket())
+	if err != nil {
+		_ = socket.Close()
+		return err
+	}
+	return base.RunAll(ctx,
+		base.Component{Name: "containers", Run: w.embedded.Run},
+		base.Component{Name: "CRI socket", Run: func(ctx context.Context) error { return cri.Serve(ctx, socket, w.embedded, images) }},
+		base.Component{Name: "image socket", Run: func(ctx context.Context) error { return serveHTTP(ctx, adminSocket, admin.Handler(images)) }},
+		base.Component{Name: "ready", Run: func(ctx context.Context) error {
+			select {
+			case <-w.embedded.Ready():
+				ready()
+			case <-ctx.Done():
+			}
+			<-ctx.Done()
+			return nil
+		}},
+	)
+}
+
+func (w *worker) bridgeConfig(log *slog.Logger) bridge.Config {
+	return bridge.Config{
+		StateDir:     w.config.networkDir(),
+		ClusterCIDRs: []netip.Prefix{netip.MustParsePrefix(w.config.ClusterCIDR)},
+		ServiceCIDRs: []netip.Prefix{netip.MustParsePrefix(w.config.ServiceCIDR)},
+		Log:          log,
+	}
+}
+
+// listenUnix opens a socket that only root can use, over a leftover one.
+func listenUnix(path string) (net.Listener, error) {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return nil, fmt.Errorf("socket %s: %w", path, err)
+	}
+	if err := os.Remove(path); err != nil && !os.IsNotExist(err) {
+		return nil, fmt.Errorf("socket %s: %w", path, err)
+	}
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		return nil, fmt.Errorf("socket %s: %w", path, err)
+	}
+	return l, os.Chmod(path, 0o600)
+}
+
+// serveHTTP serves until ctx ends.
+func serveHTTP(ctx context.Context, l net.Listener, h http.Handler) error {
+	s := &http.Server{Handler: h, ReadHeaderTimeout: requestHeaderTimeout}
+	stop := context.AfterFunc(ctx, func() { _ = s.Close() })
+	defer stop()
+	if err := s.Serve(l); err != http.ErrServerClosed { //nolint:errorlint // returned as it is
+		return err
+	}
+	return nil
+}
+
+// kubeletStage runs the kubelet and its server.
+func (w *worker) kubeletStage(after ...string) stage {
+	return stage{name: "kubelet", after: append([]string{"runtime"}, after...), run: func(ctx context.Context, ready func()) error {
+		config, err := w.connect("kubelet")
+		if err != nil {
+			return err
+		}
+		c, err := kubernetes.NewForConfig(config)
+		if err != nil {
+			return err
+		}
+		listener, err := listen(w.config.BindAddress, w.config.KubeletPort, "kubelet-port")
+		if err != nil {
+			return err
+		}
+		k, parts, err := w.newKubelet(ctx, c)
+		if err != nil {
+			_ = listener.Close()
+			return err
+		}
+		srv, err := server.New(server.Config{
+			Kubelet: k, Runtime: w.runtime, NodeName: w.config.NodeName, Listener: listener,
+			Certificate: w.id.kubelet.Server, ClientCAs: w.id.ca.Pool,
+			Tokens: server.TokenReviews(c), Authorizer: server.SubjectAccessReviews(c),
+			Log: w.log.With(base.KeyComponent, "kubelet"),
+		})
+		if err != nil {
+			_ = listener.Close()
+			return err
+		}
+		ready()
+		return base.RunAll(ctx, append(parts,
+			base.Component{Name: "kubelet", Run: k.Run},
+			base.Component{Name: "kubelet server", Run: srv.Run},
+		)...)
+	}}
+}
+
+// newKubelet assembles the kubelet; parts run beside it.
+func (w *worker) newKubelet(ctx context.Context, c kubernetes.Interface) (*kubelet.Kubelet, []base.Component, error) {
+	log := w.log.With(base.KeyComponent, "kubelet")
+	shared := w.shared()
+	pods, nodes := w.pods(c), w.nodes(c)
+	services := shared.Core().V1().Services()
+	serviceInformer := services.Informer()
+	// The kubelet needs the volumes and the volumes ask the kubelet.
+	var k atomic.Pointer[kubelet.Kubelet]
+	sources, err := source.New(source.Config{
+		Client: c, Informers: w.objectInformers(shared), Log: log,
+		Node: func() (*corev1.Node, error) {
+			if n := k.Load().Node(); n != nil {
+				return n, nil
+			}
+			return nil, fmt.Errorf("node %s is not registered yet", w.config.NodeName)
+		},
+		Status: func(p *corev1.Pod) corev1.PodStatus { return k.Load().PodStatus(p) },
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	broadcaster, stop := recordEvents(ctx, c)
+	recorder := broadcaster.NewRecorder(scheme.Scheme, corev1.EventSource{Component: "kubelet", Host: w.config.NodeName})
+	host, err := volume.NewHost(volume.Config{
+		Root: w.config.kubeletDir(), Plugins: volumeall.Plugins(), Sources: sources, Log: log,
+		Retry: func(uid types.UID) { k.Load().Retry(uid) },
+		Failed: func(p *corev1.Pod, e *volume.MountError) {
+			recorder.Event(p, corev1.EventTypeWarning, "FailedMount", e.Error())
+		},
+	})
+	if err != nil {
+		stop()
+		return nil, nil, err
+	}
+	sources.OnChange(host.SourceChanged)
+	cgroups, err := podcgroup.New(w.config.CgroupRoot)
+	if err != nil {
+		stop()
+		return nil, nil, err
+	}
+	made, err := kubelet.New(kubelet.Config{
+		NodeName: w.config.NodeName, Client: c, Pods: pods, NodeInformer: nodes,
+		Services: services.Lister(), ServicesSynced: serviceInformer.HasSynced, Objects: sources,
+		Runtime: w.runtime, Images: w.images, Volumes: host, Cgroups: cgroups,
+		Events: recorder, Journey: w.record, Log: log,
+		Node:    node.Config{IPs: []net.IP{w.nodeIP.AsSlice()}, Version: Version + "+periplus", Port: int32(w.config.KubeletPort), Dir: w.config.StateDir},
+		RootDir: w.config.kubeletDir(), LogDir: w.config.logsDir(), StaticPodPath: w.config.PodManifests,
+		ClusterDNS: []string{w.config.ClusterDNS}, ClusterDomain: w.config.ClusterDomain, ResolvConf: w.config.ResolvConf,
+	})
+	if err != nil {
+		stop()
+		return nil, nil, err
+	}
+	k.Store(made)
+	shared.StartWithContext(ctx)
+	return made, []base.Component{
+		{Name: "pods of this node", Run: func(ctx context.Context) error { pods.RunWithContext(ctx); return nil }},
+		{Name: "this node", Run: func(ctx context.Context) error { nodes.RunWithContext(ctx); return nil }},
+		{Name: "volumes", Run: host.Run},
+		{Name: "volume sources", Run: func(ctx context.Context) error {
+			<-ctx.Done()
+			stop()
+			sources.Close()
+			return nil
+		}},
+	}, nil
+}

@@ -1,0 +1,244 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"strconv"
+	"syscall"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/metadata"
+	restclient "k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/events"
+
+	"k8s.io/client-go/kubernetes/scheme"
+
+	"github.com/periplus/periplus/apiserver"
+	"github.com/periplus/periplus/base"
+	"github.com/periplus/periplus/client"
+	"github.com/periplus/periplus/controllers"
+	controllersall "github.com/periplus/periplus/controllers/all"
+	"github.com/periplus/periplus/journey"
+	"github.com/periplus/periplus/scheduler"
+	schedulerall "github.com/periplus/periplus/scheduler/all"
+	"github.com/periplus/periplus/store"
+	"github.com/periplus/periplus/store/etcd"
+)
+
+// controlPlane is the server side of one machine, as far as it has been started.
+type controlPlane struct {
+	config *Config
+	log    *slog.Logger
+	nodeIP netip.Addr
+	id     *identities
+	store  store.Store
+	api    *apiserver.Server
+	record journey.Recorder
+	spans  *journey.Log
+	// connect returns how a component reaches the API.
+	connect func(component string) (*restclient.Config, error)
+	// shared are the informers of all components in this process.
+	shared informers.SharedInformerFactory
+}
+
+// etcdStage opens the store.
+func (s *controlPlane) etcdStage() stage {
+	return stage{name: "etcd", run: func(ctx context.Context, ready func()) error {
+		opened, err := s.openStore(ctx)
+		if err != nil {
+			return err
+		}
+		s.store = opened
+		ready()
+		<-ctx.Done()
+		return opened.Close()
+	}}
+}
+
+func (s *controlPlane) openStore(ctx context.Context) (store.Store, error) {
+	if len(s.config.EtcdEndpoints) == 0 {
+		return etcd.Start(ctx, etcd.Config{Dir: s.config.etcdDir(), Socket: s.config.etcdSocket(), Log: s.log.With(base.KeyComponent, "etcd")})
+	}
+	c := clientConfig(s.config)
+	tls, err := etcdTLS(s.config)
+	if err != nil {
+		return nil, err
+	}
+	c.TLS = tls
+	return etcd.Dial(c)
+}
+
+func clientConfig(c *Config) clientv3.Config { return clientv3.Config{Endpoints: c.EtcdEndpoints} }
+
+// apiStage runs the API server.
+func (s *controlPlane) apiStage() stage {
+	return stage{name: "apiserver", after: []string{"etcd"}, run: func(ctx context.Context, ready func()) error {
+		listener, err := listen(s.config.BindAddress, s.config.APIPort, "api-port")
+		if err != nil {
+			return err
+		}
+		s.api, err = apiserver.New(apiserver.Config{
+			Store: s.store, Version: Version,
+			Advertise:    netip.AddrPortFrom(s.nodeIP, uint16(s.config.APIPort)),
+			ServiceCIDRs: []netip.Prefix{netip.MustParsePrefix(s.config.ServiceCIDR)},
+			Certificate:  s.id.apiserver.Server, ClientCAs: s.id.ca.Pool(), KubeletTLS: s.id.kubeletTLS(),
+			ServiceAccountKey: s.id.accounts, Issuer: "https://kubernetes.default.svc." + s.config.ClusterDomain,
+			Journey: s.record, Extra: map[string]http.Handler{journey.Path: s.spans}, Log: s.log.With(base.KeyComponent, "apiserver"),
+		})
+		if err != nil {
+			_ = listener.Close()
+			return err
+		}
+		return base.RunAll(ctx,
+			base.Component{Name: "serve", Run: func(ctx context.Context) error { return s.api.Run(ctx, listener) }},
+			base.Component{Name: "ready", Run: func(ctx context.Context) error {
+				select {
+				case <-s.api.Ready():
+					if err := s.inProcess(); err != nil {
+						return err
+					}
+					ready()
+				case <-ctx.Done():
+				}
+				<-ctx.Done()
+				return nil
+			}},
+		)
+	}}
+}
+
+// inProcess lets the components of this process reach the API directly.
+func (s *controlPlane) inProcess() error {
+	s.connect = func(component string) (*restclient.Config, error) {
+		r, ok := clientNames(s.config.NodeName)[component]
+		if !ok {
+			return nil, fmt.Errorf("component %q has no identity", component)
+		}
+		return s.api.ClientConfig(r.CommonName, r.Organizations...), nil
+	}
+	c, err := s.client("controller-manager")
+	if err != nil {
+		return err
+	}
+	s.shared = client.NewFactory(c, s.api.Source())
+	return nil
+}
+
+func (s *controlPlane) client(component string) (*kubernetes.Clientset, error) {
+	config, err := s.connect(component)
+	if err != nil {
+		return nil, err
+	}
+	return kubernetes.NewForConfig(config)
+}
+
+// controllersStage runs the controllers.
+func (s *controlPlane) controllersStage() stage {
+	return stage{name: "controllers", after: []string{"apiserver"}, run: func(ctx context.Context, ready func()) error {
+		config, err := s.connect("controller-manager")
+		if err != nil {
+			return err
+		}
+		c, err := kubernetes.NewForConfig(config)
+		if err != nil {
+			return err
+		}
+		meta, err := metadata.NewForConfig(config)
+		if err != nil {
+			return err
+		}
+		list, err := controllers.Select(controllersall.Controllers(), s.config.Controllers)
+		if err != nil {
+			return err
+		}
+		broadcaster, stop := recordEvents(ctx, c)
+		defer stop()
+		env := &controllers.Env{
+			Client: c, Informers: s.shared, Metadata: meta,
+			ClientFor: func(name string) kubernetes.Interface {
+				return each(s, name, func(c *restclient.Config) (kubernetes.Interface, error) { return kubernetes.NewForConfig(c) })
+			},
+			MetadataFor: func(name string) metadata.Interface { return each(s, name, metadata.NewForConfig) },
+			Events:      broadcaster, Journey: s.record,
+			Log: s.log.With(base.KeyComponent, "controllers"),
+			Options: controllers.Options{
+				ClusterCIDRs: []string{s.config.ClusterCIDR}, ServiceCIDRs: []string{s.config.ServiceCIDR}, RootCA: s.id.ca.PEM,
+			},
+		}
+		if s.api != nil {
+			env.Objects = objectSource{s.api}
+		}
+		ready()
+		return controllers.Run(ctx, env, list)
+	}}
+}
+
+// identityOf returns the configuration of one controller, under an identity of
+// its own: its service account in kube-system, to which a cluster role is bound.
+func (s *controlPlane) identityOf(controller string) (*restclient.Config, error) {
+	account := accountOf(controller)
+	if s.api != nil {
+		return s.api.ClientConfig("system:serviceaccount:kube-system:"+account, "system:serviceaccounts", "system:serviceaccounts:kube-system"), nil
+	}
+	config, err := s.connect("controller-manager")
+	if err != nil {
+		return nil, err
+	}
+	return accountConfig(config, account)
+}
+
+// each makes a client of some kind for a controller.
+func each[T any](s *controlPlane, controller string, make func(*restclient.Config) (T, error)) T {
+	config, err := s.identityOf(controller)
+	if err == nil {
+		var c T
+		if c, err = make(config); err == nil {
+			return c
+		}
+	}
+	// The same configuration has made a client before; only its account differs.
+	panic(fmt.Sprintf("client of %s: %v", controller, err))
+}
+
+// schedulerStage runs the scheduler.
+func (s *controlPlane) schedulerStage() stage {
+	return stage{name: "scheduler", after: []string{"apiserver"}, run: func(ctx context.Context, ready func()) error {
+		c, err := s.client("scheduler")
+		if err != nil {
+			return err
+		}
+		broadcaster := events.NewBroadcaster(&events.EventSinkImpl{Interface: c.EventsV1()})
+		defer broadcaster.Shutdown()
+		if err := broadcaster.StartRecordingToSinkWithContext(ctx); err != nil {
+			return err
+		}
+		sched, err := scheduler.New(scheduler.Config{
+			Client: c, Informers: s.shared, Journey: s.record, Profiles: schedulerall.Profiles(),
+			Recorder: broadcaster.NewRecorder(scheme.Scheme, scheduler.DefaultName),
+		})
+		if err != nil {
+			return err
+		}
+		ready()
+		return sched.Run(ctx)
+	}}
+}
+
+// listen opens a TCP port; a port in use is named with its option.
+func listen(address string, port int, option string) (net.Listener, error) {
+	l, err := net.Listen("tcp", net.JoinHostPort(address, strconv.Itoa(port)))
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return nil, fmt.Errorf("%s: port %d is in use by another program: stop it, or choose another port with --%s", option, port, option)
+	case err != nil:
+		return nil, fmt.Errorf("%s: listen on %s: %w", option, address, err)
+	}
+	return l, nil
+}

@@ -1,0 +1,140 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"runtime/debug"
+	"strconv"
+	"time"
+
+	"github.com/coreos/go-systemd/v22/daemon"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	restclient "k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/periplus/periplus/base"
+	"github.com/periplus/periplus/base/pki"
+	"github.com/periplus/periplus/client"
+	"github.com/periplus/periplus/journey"
+)
+
+// requestHeaderTimeout bounds how long a client of a local socket may take for a header.
+const requestHeaderTimeout = 10 * time.Second
+
+// gcPercent trades a little CPU for memory: an idle cluster allocates next to nothing.
+const gcPercent = 50
+
+// Up runs a whole cluster on this machine until ctx ends: server and node in
+// one process. Containers go on when it ends; see Down.
+func Up(ctx context.Context, c *Config, log *slog.Logger, progress Progress) error {
+	debug.SetGCPercent(gcPercent)
+	if os.Geteuid() != 0 {
+		return fmt.Errorf("peri up needs root, to make containers and networks: run it with sudo")
+	}
+	release, err := openState(c.StateDir)
+	if err != nil {
+		return err
+	}
+	defer release()
+	if err := writePid(c); err != nil {
+		return err
+	}
+	defer os.Remove(c.PidFile())
+	ip, err := nodeIP(c)
+	if err != nil {
+		return err
+	}
+	id, err := openIdentities(c, ip)
+	if err != nil {
+		return err
+	}
+	if err := writeKubeconfigs(c, id); err != nil {
+		return err
+	}
+	spans := journey.NewLog()
+	s := &controlPlane{config: c, log: log, nodeIP: ip, id: id, spans: spans, record: spans}
+	w := &worker{config: c, log: log, nodeIP: ip, id: id, record: spans}
+	// These are used after the API server's stage is ready.
+	w.connect = func(component string) (*restclient.Config, error) { return s.connect(component) }
+	w.shared = func() informers.SharedInformerFactory { return s.shared }
+	w.pods = func(kubernetes.Interface) cache.SharedIndexInformer {
+		return client.Informer(s.api.Source(), corev1.SchemeGroupVersion.WithResource("pods"), &corev1.Pod{}, func(obj runtime.Object) bool {
+			return obj.(*corev1.Pod).Spec.NodeName == c.NodeName
+		})
+	}
+	w.nodes = func(kubernetes.Interface) cache.SharedIndexInformer {
+		return client.Informer(s.api.Source(), corev1.SchemeGroupVersion.WithResource("nodes"), &corev1.Node{}, func(obj runtime.Object) bool {
+			return obj.(*corev1.Node).Name == c.NodeName
+		})
+	}
+	w.objectInformers = func(shared informers.SharedInformerFactory) informers.SharedInformerFactory { return shared }
+	return runStages(ctx, []stage{
+		s.etcdStage(), s.apiStage(), s.controllersStage(), s.schedulerStage(),
+		w.runtimeStage(), w.kubeletStage("apiserver"), w.proxyStage("apiserver"), w.dnsStage("apiserver"), w.answersStage("apiserver"),
+		w.readyStage(), renewalStage(id),
+	}, progress)
+}
+
+// readyStage is ready when the node is, and tells systemd.
+func (w *worker) readyStage() stage {
+	return stage{name: "node", after: []string{"kubelet", "proxy", "dns"}, run: func(ctx context.Context, ready func()) error {
+		informer := w.shared().Core().V1().Nodes().Informer()
+		became := make(chan struct{}, 1)
+		check := func(obj any) {
+			if n, ok := obj.(*corev1.Node); ok && n.Name == w.config.NodeName && nodeReady(n) {
+				select {
+				case became <- struct{}{}:
+				default:
+				}
+			}
+		}
+		registration, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: check, UpdateFunc: func(_, obj any) { check(obj) }})
+		if err != nil {
+			return err
+		}
+		w.shared().StartWithContext(ctx)
+		select {
+		case <-became:
+		case <-ctx.Done():
+			return nil
+		}
+		if err := informer.RemoveEventHandler(registration); err != nil {
+			return err
+		}
+		ready()
+		if _, err := daemon.SdNotify(false, daemon.SdNotifyReady); err != nil {
+			w.log.Warn("systemd could not be told that peri is ready", base.KeyError, err)
+		}
+		<-ctx.Done()
+		return nil
+	}}
+}
+
+func nodeReady(n *corev1.Node) bool {
+	for _, c := range n.Status.Conditions {
+		if c.Type == corev1.NodeReady {
+			return c.Status == corev1.ConditionTrue
+		}
+	}
+	return false
+}
+
+// renewalStage keeps the certificates fresh.
+func renewalStage(id *identities) stage {
+	return stage{name: "certificates", run: func(ctx context.Context, ready func()) error {
+		ready()
+		return base.RunAll(ctx, id.renewals()...)
+	}}
+}
+
+func writePid(c *Config) error {
+	if err := os.MkdirAll(c.RunDir, 0o700); err != nil {
+		return fmt.Errorf("run directory: %w", err)
+	}
+	return pki.WriteFile(c.PidFile(), []byte(strconv.Itoa(os.Getpid())+"\n"), 0o644)
+}

@@ -1,0 +1,2 @@
+// Command peri is a complete Kubernetes in one binary.
+package main

@@ -1,0 +1,3 @@
+// Package daemon holds the verbs that run one part of a cluster alone: "peri
+// apiserver", "peri scheduler", "peri kubelet" …
+package daemon

@@ -1,0 +1,43 @@
+package ctl
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/periplus/periplus/ctl/kubectl"
+)
+
+// Main runs the command that args name and returns the exit code. A binary
+// called kubectl is kubectl.
+func Main(args []string, in io.Reader, out, errOut io.Writer) int {
+	if filepath.Base(args[0]) == "kubectl" {
+		return kubectl.Main(args[1:])
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	root := &cobra.Command{
+		Use:           "peri",
+		Short:         "a complete Kubernetes in one binary",
+		SilenceUsage:  true,
+		SilenceErrors: true,
+	}
+	root.SetIn(in)
+	root.SetOut(out)
+	root.SetErr(errOut)
+	root.SetArgs(args[1:])
+	for _, verb := range verbs() {
+		root.AddCommand(verb)
+	}
+	if err := root.ExecuteContext(ctx); err != nil {
+		fmt.Fprintln(errOut, "peri:", err)
+		return 1
+	}
+	return 0
+}

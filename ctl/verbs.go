@@ -1,0 +1,29 @@
+package ctl
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/periplus/periplus/ctl/daemon"
+	"github.com/periplus/periplus/ctl/down"
+	"github.com/periplus/periplus/ctl/image"
+	"github.com/periplus/periplus/ctl/kubectl"
+	"github.com/periplus/periplus/ctl/run"
+	"github.com/periplus/periplus/ctl/trace"
+	"github.com/periplus/periplus/ctl/up"
+	"github.com/periplus/periplus/ctl/version"
+	"github.com/periplus/periplus/ctl/web"
+)
+
+// verbs lists every command, one line each.
+func verbs() []*cobra.Command {
+	return append([]*cobra.Command{
+		up.New(),
+		down.New(),
+		run.New(),
+		trace.New(),
+		kubectl.New(),
+		image.New(),
+		web.New(),
+		version.New(),
+	}, daemon.New()...)
+}

@@ -1,0 +1,2 @@
+// Package version is "peri version".
+package version
