@@ -5,9 +5,14 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 
 RELEASE ?= $(shell git describe --tags --match 'v*' 2>/dev/null || echo v0.1.0)
-LDFLAGS := -s -w -X github.com/periplus/periplus/app.Release=$(RELEASE)
-GOFLAGS_BUILD := -trimpath -ldflags "$(LDFLAGS)"
+# kubectl, inside, says which version it is from these.
+KUBE := v1.37.2
+LDFLAGS := -s -w -X github.com/periplus/periplus/app.Release=$(RELEASE) \
+	$(foreach p,k8s.io/component-base/version k8s.io/client-go/pkg/version, \
+	-X $(p).gitVersion=$(KUBE) -X $(p).gitMajor=1 -X $(p).gitMinor=37 -X $(p).gitTreeState=clean -X $(p).buildDate=1970-01-01T00:00:00Z)
+# The same for building and testing, so that a package is compiled once.
 export CGO_ENABLED ?= 0
+export GOFLAGS ?= -trimpath
 
 BIN := $(CURDIR)/bin
 TOOLS := $(CURDIR)/build/tools
@@ -35,7 +40,7 @@ packages: # Debian packages that running and testing need
 
 .PHONY: build
 build: generate-helpers ## bin/peri for this machine
-	go build $(GOFLAGS_BUILD) -o $(BIN)/ ./cmd/peri
+	@go build -ldflags "$(LDFLAGS)" -o $(BIN)/ ./cmd/peri
 	@ln -sf peri $(BIN)/kubectl
 
 .PHONY: build-all
@@ -43,7 +48,7 @@ build-all: ## bin/<arch>/peri for amd64 and arm64
 	@for arch in amd64 arm64; do \
 		echo "linux/$$arch"; \
 		GOARCH=$$arch go generate ./containers/monitor/bin; \
-		GOOS=linux GOARCH=$$arch go build $(GOFLAGS_BUILD) -o $(BIN)/$$arch/ ./cmd/peri; \
+		GOOS=linux GOARCH=$$arch go build -ldflags "$(LDFLAGS)" -o $(BIN)/$$arch/ ./cmd/peri; \
 	done
 
 # The small programs that peri carries inside are built first.

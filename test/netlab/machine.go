@@ -47,8 +47,8 @@ type Machine struct {
 	// mounted is what was mounted before peri was ever started.
 	mounted map[string]bool
 
-	mu   sync.Mutex
-	peri *Peri // the one that runs, or ran last
+	mu      sync.Mutex
+	started []*Peri // guarded by mu
 }
 
 // New makes a machine. The caller closes it. It needs root.
@@ -64,13 +64,14 @@ func New(c Config) (*Machine, error) {
 		return nil, err
 	}
 	m := &Machine{config: c, dir: dir, cgroup: "/" + filepath.Base(dir)}
-	if err := m.start(); err != nil {
+	if err := m.prepare(); err != nil {
 		return nil, errors.Join(fmt.Errorf("make a test machine: %w", err), os.RemoveAll(dir))
 	}
 	return m, nil
 }
 
-func (m *Machine) start() error {
+// prepare writes the files of the machine and starts it.
+func (m *Machine) prepare() error {
 	// Containers' root file systems are reached through here by other users.
 	if err := os.Chmod(m.dir, 0o711); err != nil { //nolint:gosec // meant so
 		return err
@@ -133,9 +134,7 @@ func (m *Machine) PowerOff() error {
 	}
 	_ = m.init.Wait() // it was killed
 	_ = m.stdin.Close()
-	if p := m.running(); p != nil {
-		<-p.Done()
-	}
+	m.wait()
 	return m.boot()
 }
 
@@ -143,11 +142,12 @@ func (m *Machine) PowerOff() error {
 func (m *Machine) Close() error {
 	_ = m.stdin.Close()
 	err := m.init.Wait()
-	if p := m.running(); p != nil {
-		<-p.Done()
-	}
+	m.wait()
 	return errors.Join(err, cgroup.Remove(m.cgroup), os.RemoveAll(m.dir))
 }
+
+// Peri is the binary under test.
+func (m *Machine) Peri() string { return m.config.Peri }
 
 // Dir is a directory that is the same inside and outside.
 func (m *Machine) Dir() string { return m.dir }
@@ -201,15 +201,22 @@ func (m *Machine) Output(ctx context.Context, name string, args ...string) (stri
 // test types commands as a person would there.
 func (m *Machine) WriteCommands(dir string, names ...string) error {
 	for _, name := range names {
-		target := name
+		target := ""
 		switch name {
 		case "peri":
 			target = m.config.Peri
 		case "kubectl":
 			target = m.config.Peri + " kubectl"
+		default:
+			path, err := exec.LookPath(name)
+			if err != nil {
+				return err
+			}
+			target = path
 		}
 		in := m.enter()
-		script := "#!/bin/sh\nexec " + strings.Join(in[:len(in)-1], " ") + " '" + in[len(in)-1] + `' "$PWD" ` + target + ` "$@"` + "\n"
+		// The caller's PATH leads to these scripts, and from inside there is no way in.
+		script := "#!/bin/sh\nexport PATH='" + os.Getenv("PATH") + "'\nexec " + strings.Join(in[:len(in)-1], " ") + " '" + in[len(in)-1] + `' "$PWD" ` + target + ` "$@"` + "\n"
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(script), 0o755); err != nil { //nolint:gosec // a program
 			return err
 		}

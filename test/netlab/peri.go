@@ -16,8 +16,15 @@ import (
 	"github.com/periplus/periplus/linux/process"
 )
 
-// readyWords are in the line that peri prints when the node is ready.
-const readyWords = "The cluster is ready"
+// readyWords are in the line that "peri up" prints when the node is ready, stageMark
+// begins those in which a daemon reports its stages.
+const (
+	readyWords = "The cluster is ready"
+	stageMark  = "✓ "
+)
+
+// stages are those by which a daemon is known to be ready, where it has another name.
+var stages = map[string]string{"controller-manager": "controllers", "containers": "runtime"}
 
 // A Peri is one process of the binary under test: "peri up" or a single daemon.
 type Peri struct {
@@ -39,18 +46,32 @@ func (m *Machine) Flags() []string {
 // Up starts "peri up" and returns when the node is ready. When it ends before, the
 // error has the last lines that it printed.
 func (m *Machine) Up(ctx context.Context, flags ...string) (*Peri, error) {
-	p, err := m.Start(append(append([]string{"up"}, m.Flags()...), flags...)...)
+	return m.run(ctx, readyWords, append(append([]string{"up"}, m.Flags()...), flags...))
+}
+
+// Daemon starts one part of a cluster alone, "peri scheduler", and returns when it
+// has reported that it is ready.
+func (m *Machine) Daemon(ctx context.Context, name string, flags ...string) (*Peri, error) {
+	stage := name
+	if s, ok := stages[name]; ok {
+		stage = s
+	}
+	return m.run(ctx, stageMark+stage+" ", append(append([]string{name}, m.Flags()...), flags...))
+}
+
+func (m *Machine) run(ctx context.Context, ready string, args []string) (*Peri, error) {
+	p, err := m.start(ready, args)
 	if err != nil {
 		return nil, err
 	}
 	m.mu.Lock()
-	m.peri = p
+	m.started = append(m.started, p)
 	m.mu.Unlock()
 	return p, p.WaitReady(ctx)
 }
 
-// Start starts peri with the given arguments in the background.
-func (m *Machine) Start(args ...string) (*Peri, error) {
+// start starts peri in the background; a line with the words in ready makes it ready.
+func (m *Machine) start(ready string, args []string) (*Peri, error) {
 	logFile, err := os.CreateTemp(m.dir, "peri-"+args[0]+"-*.log")
 	if err != nil {
 		return nil, err
@@ -75,7 +96,7 @@ func (m *Machine) Start(args ...string) (*Peri, error) {
 		for announced := false; ; {
 			line, err := lines.ReadString('\n')
 			_, _ = io.WriteString(logFile, line) // the test fails on what it reads
-			if !announced && strings.Contains(line, readyWords) {
+			if !announced && strings.Contains(line, ready) {
 				announced = true
 				close(p.ready)
 			}
@@ -169,11 +190,14 @@ func (m *Machine) Down(ctx context.Context) error {
 	return err
 }
 
-// running is the peri that Up started last, or nil.
-func (m *Machine) running() *Peri {
+// wait returns when all that was started has ended.
+func (m *Machine) wait() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.peri
+	for _, p := range m.started {
+		<-p.done
+	}
+	m.started = nil
 }
 
 // child finds the only child of a process.
