@@ -21,5 +21,10 @@
 //	cache.go     what they said, for as long as they said
 //	upstream.go  who they are: resolv.conf, read again when it changes
 //
+// Where CoreDNS's kubernetes plug-in and the standards differ, the standards win:
+// what an ExternalName's target lacks (no such name, no answer) is the answer to
+// the alias too (RFC 6604), so that clients try again where that may help; TXT
+// questions about names that do not exist are told so.
+//
 // Ensure makes the Service kube-system/kube-dns that the address belongs to.
 package dns

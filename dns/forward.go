@@ -1,6 +1,7 @@
 package dns
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -135,7 +136,8 @@ func (f *forwarder) race(ctx context.Context, k key) *response {
 	results := make(chan attempt, len(order))
 	failed := map[*server]error{}
 	waiting := map[*server]int{}
-	open := 0
+	started := map[*server]int{} // the number of the first attempt
+	open, begun := 0, 0
 	next := func() bool {
 		for len(order) > 0 {
 			s := order[0]
@@ -145,6 +147,10 @@ func (f *forwarder) race(ctx context.Context, k key) *response {
 			}
 			waiting[s]++
 			open++
+			begun++
+			if started[s] == 0 {
+				started[s] = begun
+			}
 			running.Go(func() {
 				m, err := exchangeWith(ctx, s.addr, k)
 				results <- attempt{s, m, err}
@@ -167,9 +173,9 @@ func (f *forwarder) race(ctx context.Context, k key) *response {
 			switch {
 			case a.err == nil && (a.msg.Rcode == miekg.RcodeSuccess || a.msg.Rcode == miekg.RcodeNameError):
 				f.answered(a.server)
-				for s, n := range waiting {
-					if n > 0 && s != a.server {
-						f.suspect(s, errors.New("another resolver was faster by far"))
+				for s, n := range waiting { // those who had more time than the winner
+					if n > 0 && started[s] < started[a.server] {
+						f.suspect(s, errors.New("another one that was asked later was faster"))
 					}
 				}
 				return newResponse(a.msg, f.now())
@@ -276,20 +282,13 @@ func send(ctx context.Context, network string, to netip.AddrPort, q *miekg.Msg) 
 			return nil, err
 		case m.Id != q.Id || !m.Response || !sameQuestion(m, q) || err != nil && !m.Truncated:
 			if _, stream := conn.(*net.TCPConn); stream {
-				return nil, fmt.Errorf("%s: the answer is for another question: %w", to, cmpErr(err))
+				return nil, fmt.Errorf("%s: the answer is for another question: %w", to, cmp.Or(err, miekg.ErrId))
 			}
 			// Not from whom we asked, or to an earlier question: wait for the right one.
 		default:
 			return m, nil
 		}
 	}
-}
-
-func cmpErr(err error) error {
-	if err == nil {
-		return miekg.ErrId
-	}
-	return err
 }
 
 // sameQuestion allows for resolvers that refuse without repeating the question.

@@ -1,12 +1,18 @@
 package dns_test
 
 import (
+	"context"
 	"fmt"
+	"log/slog"
+	"net"
+	"net/netip"
 	"testing"
 
 	miekg "github.com/miekg/dns"
 	v1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes/fake"
 
 	"github.com/periplus/periplus/dns"
 )
@@ -180,4 +186,54 @@ func BenchmarkQuery(b *testing.B) {
 			}
 		})
 	}
+}
+
+// BenchmarkUDP goes through a socket, with as many clients as processors.
+func BenchmarkUDP(b *testing.B) {
+	factory := informers.NewSharedInformerFactory(fake.NewClientset(fixture()...), 0)
+	free, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		b.Fatal(err)
+	}
+	at := netip.MustParseAddrPort(free.LocalAddr().String())
+	_ = free.Close()
+	s, err := dns.New(dns.Config{Informers: factory, Domain: "cluster.local", Address: at.Addr(), Port: at.Port(), Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		b.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	factory.StartWithContext(ctx)
+	ended := make(chan error, 1)
+	go func() { ended <- s.Run(ctx) }()
+	<-s.Ready()
+	b.RunParallel(func(pb *testing.PB) {
+		conn, err := net.Dial("udp", at.String())
+		if err != nil {
+			b.Error(err)
+			return
+		}
+		defer conn.Close()
+		q := query("web.default.svc.cluster.local.", "A")
+		out := make([]byte, 1500)
+		for pb.Next() {
+			q.Id++
+			in, err := q.Pack()
+			if err == nil {
+				_, err = conn.Write(in)
+			}
+			n := 0
+			if err == nil {
+				n, err = conn.Read(out)
+			}
+			if err != nil || n < 12 || out[0] != byte(q.Id>>8) || out[1] != byte(q.Id) || out[7] != 1 {
+				b.Errorf("answer %x, %v", out[:n], err)
+				return
+			}
+		}
+	})
+	cancel()
+	if err := <-ended; err != nil {
+		b.Error(err)
+	}
+	factory.Shutdown()
 }
