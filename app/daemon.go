@@ -81,7 +81,7 @@ func runAPIServer(ctx context.Context, c *Config, log *slog.Logger, progress Pro
 	}
 	s.spans = journey.NewLog()
 	s.record = s.spans
-	return runStages(ctx, []stage{s.etcdStage(), s.apiStage(), renewalStage(s.id)}, progress)
+	return runStages(ctx, []stage{s.etcdStage(), s.apiStage(), s.addonsStage(), renewalStage(s.id)}, progress)
 }
 
 // componentKubeconfig is where a component finds its identity: the one given,

@@ -4,6 +4,10 @@ import (
 	"context"
 	"net/netip"
 
+	"k8s.io/apiserver/pkg/authentication/user"
+	coreinformers "k8s.io/client-go/informers/core/v1"
+	"k8s.io/client-go/kubernetes"
+
 	"github.com/periplus/periplus/base"
 	"github.com/periplus/periplus/dns"
 	"github.com/periplus/periplus/proxy"
@@ -37,7 +41,7 @@ func (w *worker) proxyStage(after ...string) stage {
 func (w *worker) dnsStage(after ...string) stage {
 	return stage{name: "dns", after: after, run: func(ctx context.Context, ready func()) error {
 		server, err := dns.New(dns.Config{
-			Informers: w.shared(), Domain: w.config.ClusterDomain, Address: netip.MustParseAddr(w.config.ClusterDNS),
+			Informers: w.shared(), Namespaces: w.namespaces(), Domain: w.config.ClusterDomain, Address: netip.MustParseAddr(w.config.ClusterDNS),
 			ResolvConf: w.config.ResolvConf, OnReady: ready, Log: w.log.With(base.KeyComponent, "dns"),
 		})
 		if err != nil {
@@ -45,5 +49,29 @@ func (w *worker) dnsStage(after ...string) stage {
 		}
 		w.shared().StartWithContext(ctx)
 		return server.Run(ctx)
+	}}
+}
+
+// namespaces are the informer of namespaces where this process may list them.
+func (w *worker) namespaces() coreinformers.NamespaceInformer {
+	if !w.together {
+		return nil
+	}
+	return w.shared().Core().V1().Namespaces()
+}
+
+// addonsStage makes the objects of the cluster's own services.
+func (s *controlPlane) addonsStage() stage {
+	return stage{name: "addons", after: []string{"apiserver"}, run: func(ctx context.Context, ready func()) error {
+		c, err := kubernetes.NewForConfig(s.api.ClientConfig("periplus-admin", user.SystemPrivilegedGroup))
+		if err != nil {
+			return err
+		}
+		if err := dns.Ensure(ctx, c, netip.MustParseAddr(s.config.ClusterDNS)); err != nil {
+			return err
+		}
+		ready()
+		<-ctx.Done()
+		return nil
 	}}
 }

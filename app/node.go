@@ -55,6 +55,8 @@ type worker struct {
 	shared  func() informers.SharedInformerFactory
 	pods    func(kubernetes.Interface) cache.SharedIndexInformer
 	nodes   func(kubernetes.Interface) cache.SharedIndexInformer
+	// together says that the API server is in this process.
+	together bool
 	// objectInformers gives shared informers of ConfigMaps and Secrets, or nil to watch single objects.
 	objectInformers func(informers.SharedInformerFactory) informers.SharedInformerFactory
 }

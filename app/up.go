@@ -58,7 +58,7 @@ func Up(ctx context.Context, c *Config, log *slog.Logger, progress Progress) err
 	}
 	spans := journey.NewLog()
 	s := &controlPlane{config: c, log: log, nodeIP: ip, id: id, spans: spans, record: spans}
-	w := &worker{config: c, log: log, nodeIP: ip, id: id, record: spans}
+	w := &worker{config: c, log: log, nodeIP: ip, id: id, record: spans, together: true}
 	// These are used after the API server's stage is ready.
 	w.connect = func(component string) (*restclient.Config, error) { return s.connect(component) }
 	w.shared = func() informers.SharedInformerFactory { return s.shared }
@@ -74,7 +74,7 @@ func Up(ctx context.Context, c *Config, log *slog.Logger, progress Progress) err
 	}
 	w.objectInformers = func(shared informers.SharedInformerFactory) informers.SharedInformerFactory { return shared }
 	return runStages(ctx, []stage{
-		s.etcdStage(), s.apiStage(), s.controllersStage(), s.schedulerStage(),
+		s.etcdStage(), s.apiStage(), s.controllersStage(), s.schedulerStage(), s.addonsStage(),
 		w.runtimeStage(), w.kubeletStage("apiserver"), w.proxyStage("apiserver"), w.dnsStage("apiserver"), w.answersStage("apiserver"),
 		w.readyStage(), renewalStage(id),
 	}, progress)
