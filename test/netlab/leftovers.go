@@ -30,10 +30,28 @@ func (m *Machine) Leftovers(ctx context.Context) ([]string, error) {
 	return found, errors.Join(errs...)
 }
 
-// processes lists those in the machine's PID namespace besides its first two.
+// processes lists the command lines of what runs.
 func (m *Machine) processes(context.Context) ([]string, error) {
-	own := strconv.Itoa(m.init.Process.Pid)
-	namespace, err := os.Readlink(filepath.Join("/proc", own, "ns/pid"))
+	pids, err := m.Processes()
+	if err != nil {
+		return nil, err
+	}
+	var found []string
+	for _, pid := range pids {
+		line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+		if err != nil || len(line) == 0 {
+			continue // it has just ended
+		}
+		found = append(found, "process: "+strings.TrimSpace(strings.ReplaceAll(string(line), "\x00", " ")))
+	}
+	return found, nil
+}
+
+// Processes lists what runs in the machine's PID namespace besides its first two:
+// peri and its monitor, and no container that has a PID namespace of its own. The
+// numbers are those that are seen from outside.
+func (m *Machine) Processes() ([]int, error) {
+	namespace, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/pid", m.init.Process.Pid))
 	if err != nil {
 		return nil, err
 	}
@@ -45,19 +63,17 @@ func (m *Machine) processes(context.Context) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	var found []string
+	var pids []int
 	for _, e := range entries {
-		ns, err := os.Readlink(filepath.Join("/proc", e.Name(), "ns/pid"))
-		if err != nil || ns != namespace || e.Name() == own || e.Name() == strconv.Itoa(cat) {
+		pid, err := strconv.Atoi(e.Name())
+		if err != nil || pid == m.init.Process.Pid || pid == cat {
 			continue
 		}
-		line, err := os.ReadFile(filepath.Join("/proc", e.Name(), "cmdline"))
-		if err != nil || len(line) == 0 {
-			continue // it has just ended
+		if ns, err := os.Readlink(filepath.Join("/proc", e.Name(), "ns/pid")); err == nil && ns == namespace {
+			pids = append(pids, pid)
 		}
-		found = append(found, "process: "+strings.TrimSpace(strings.ReplaceAll(string(line), "\x00", " ")))
 	}
-	return found, nil
+	return pids, nil
 }
 
 // newMounts lists what is mounted now and was not before the first start.

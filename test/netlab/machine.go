@@ -18,7 +18,6 @@ import (
 	"syscall"
 
 	"github.com/periplus/periplus/linux/cgroup"
-	"github.com/periplus/periplus/linux/netns"
 )
 
 //go:embed machine.sh
@@ -226,13 +225,9 @@ func (m *Machine) WriteCommands(dir string, names ...string) error {
 
 // Listen opens a listener inside the machine, for a server in this process.
 func (m *Machine) Listen(ctx context.Context, network, address string) (net.Listener, error) {
-	ns, err := netns.Open(fmt.Sprintf("/proc/%d/ns/net", m.init.Process.Pid))
-	if err != nil {
-		return nil, err
-	}
-	defer ns.Close()
 	var l net.Listener
-	err = ns.Do(func() error {
+	err := m.Do(func() error {
+		var err error
 		l, err = new(net.ListenConfig).Listen(ctx, network, address)
 		return err
 	})
