@@ -1,0 +1,19 @@
+// Command bench measures a peri binary from outside, as its users meet it, and
+// prints a table: what was measured, the target, and what upstream's components
+// needed on a machine of the same size (2 cores, etcd 3.7, containerd 2.4, runc).
+//
+//	start   cold start to /readyz and to a Ready node: empty state directory, and again
+//	idle    memory, CPU, bytes written, wake-ups of a cluster nobody uses
+//	run     Deployment and Service created → pod Ready → first answer of the Service
+//	scale   Deployment 0 → 50, idle with 50 pods, 50 → 0
+//	api     operations per second and latencies with 16 clients, 200 watchers
+//	load    memory after all that
+//
+// Every part runs in a machine of test/netlab; nothing is left behind. Figures are
+// printed and never judged: they depend on the machine and on what else it does.
+//
+//	go run ./test/bench -peri bin/peri [-parts start,idle,…] [-o figures.json]
+//
+// A new measurement is a function(*bench) error in a file of its own and a line
+// in parts (main.go).
+package main
