@@ -18,8 +18,11 @@ import (
 	"github.com/periplus/periplus/containers/image"
 	"github.com/periplus/periplus/containers/snapshot/overlayfs"
 	"github.com/periplus/periplus/linux/link"
+	"github.com/periplus/periplus/linux/podcgroup"
 	"github.com/periplus/periplus/linux/process"
 	"github.com/periplus/periplus/proxy/nftables"
+	"github.com/periplus/periplus/volume"
+	volumeall "github.com/periplus/periplus/volume/all"
 )
 
 // DownOptions say how much ends.
@@ -59,6 +62,9 @@ func Down(ctx context.Context, c *Config, o DownOptions) error {
 	fmt.Fprintln(o.Out, "Containers, networks and rules are gone.")
 	if !o.Purge {
 		return nil
+	}
+	if err := noMounts(c.StateDir); err != nil {
+		return err
 	}
 	if err := os.RemoveAll(c.StateDir); err != nil {
 		return fmt.Errorf("delete the state: %w", err)
@@ -102,6 +108,57 @@ func stopProcess(ctx context.Context, c *Config) (bool, error) {
 	return true, nil
 }
 
+// noMounts refuses to delete a directory in which something is mounted still:
+// deleting would reach what is behind the mount.
+func noMounts(dir string) error {
+	data, err := os.ReadFile("/proc/thread-self/mountinfo")
+	if err != nil {
+		return fmt.Errorf("list the mounts: %w", err)
+	}
+	for line := range strings.Lines(string(data)) {
+		fields := strings.Fields(line)
+		if len(fields) > 4 && (fields[4] == dir || strings.HasPrefix(fields[4], dir+"/")) {
+			return fmt.Errorf("%s is still mounted: the state in %s is not deleted", fields[4], dir)
+		}
+	}
+	return nil
+}
+
+// endContainers takes over what runs, and ends it.
+func endContainers(ctx context.Context, runtime *containers.Runtime) error {
+	running, stop := context.WithCancel(ctx)
+	ended := make(chan error, 1)
+	go func() { ended <- runtime.Run(running) }()
+	err := runtime.Shutdown(ctx, true)
+	stop()
+	return errors.Join(err, <-ended)
+}
+
+// cleanVolumes unmounts the volumes of all pods.
+func cleanVolumes(ctx context.Context, c *Config, log *slog.Logger) error {
+	host, err := volume.NewHost(volume.Config{Root: c.kubeletDir(), Plugins: volumeall.Plugins(), Sources: noSources{}, Log: log})
+	if err != nil {
+		return err
+	}
+	pods, err := host.Pods()
+	for _, uid := range pods {
+		err = errors.Join(err, host.Remove(ctx, uid))
+	}
+	return err
+}
+
+// cleanCgroups removes the cgroups of pods.
+func cleanCgroups(c *Config) error {
+	tree, err := podcgroup.New(c.CgroupRoot)
+	if err != nil {
+		return err
+	}
+	return tree.RemoveAll()
+}
+
+// noSources are the Sources of a node that mounts nothing any more.
+type noSources struct{ volume.Sources }
+
 // cleanNode ends all containers and removes what peri made outside of its directories.
 func cleanNode(ctx context.Context, c *Config) error {
 	log := slog.New(slog.DiscardHandler)
@@ -128,8 +185,7 @@ func cleanNode(ctx context.Context, c *Config) error {
 	if err != nil {
 		return err
 	}
-	err = runtime.Shutdown(ctx, true)
-	err = errors.Join(err, runtime.Close(), network.Cleanup())
+	err = errors.Join(endContainers(ctx, runtime), network.Cleanup(), cleanVolumes(ctx, c, log), cleanCgroups(c))
 	backend, backendErr := nftables.New(nftables.Config{ServiceCIDRs: services, PodCIDRs: pods, Log: log})
 	if backendErr != nil {
 		return errors.Join(err, backendErr)

@@ -226,3 +226,30 @@ func removeTree(dir string) error {
 	}
 	return nil
 }
+
+// RemoveAll removes the cgroups of all pods, and the root if it is ours alone
+// (not "/") and empty. Nothing may run in them.
+func (t *Tree) RemoveAll() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	trees := t.trees
+	if !t.unified {
+		// OCI runtimes also make cgroups in hierarchies without a controller (name=systemd).
+		all, err := filepath.Glob(filepath.Join(t.mountPoint, "*"))
+		if err != nil {
+			return err
+		}
+		trees = all
+	}
+	for _, tree := range trees {
+		if err := removeTree(filepath.Join(tree, t.root, "kubepods")); err != nil {
+			return fmt.Errorf("removing the cgroups of pods: %w", err)
+		}
+		if t.root != "/" {
+			// Others may use it too; then it stays.
+			_ = os.Remove(filepath.Join(tree, t.root))
+		}
+	}
+	clear(t.pods)
+	return nil
+}
