@@ -252,7 +252,7 @@ func (w *worker) newKubelet(ctx context.Context, c kubernetes.Interface) (*kubel
 	}
 	made, err := kubelet.New(kubelet.Config{
 		NodeName: w.config.NodeName, Client: c, Pods: pods, NodeInformer: nodes,
-		Services: services.Lister(), ServicesSynced: serviceInformer.HasSynced, Objects: sources,
+		Services: services.Lister(), ServicesSynced: serviceInformer.HasSyncedChecker().Done(), Objects: sources,
 		Runtime: w.runtime, Images: w.images, Volumes: host, Cgroups: cgroups,
 		Events: recorder, Journey: w.record, Log: log,
 		Node:    node.Config{IPs: []net.IP{w.nodeIP.AsSlice()}, Version: Version + "+periplus", Port: int32(w.config.KubeletPort), Dir: w.config.StateDir},

@@ -29,8 +29,8 @@ type Config struct {
 	NodeInformer cache.SharedIndexInformer
 	// Services feeds the service environment variables. Nil: there are none.
 	Services corelisters.ServiceLister
-	// ServicesSynced delays pods until Services is complete. Nil: no wait.
-	ServicesSynced cache.InformerSynced
+	// ServicesSynced is closed when Services is complete; pods wait for it. Nil: no wait.
+	ServicesSynced <-chan struct{}
 	// Objects reads ConfigMaps and Secrets. Default: the client, live.
 	Objects Objects
 

@@ -126,8 +126,12 @@ func (k *Kubelet) containerID(id string) string { return k.runtimeName + "://" +
 
 // runPods feeds the workers from the informer.
 func (k *Kubelet) runPods(ctx context.Context) error {
-	if k.cfg.ServicesSynced != nil && !cache.WaitForCacheSync(ctx.Done(), k.cfg.ServicesSynced) {
-		return nil
+	if k.cfg.ServicesSynced != nil {
+		select {
+		case <-k.cfg.ServicesSynced:
+		case <-ctx.Done():
+			return nil
+		}
 	}
 	reg, err := k.cfg.Pods.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    func(obj any) { k.podUpdated(obj.(*corev1.Pod)) },
@@ -145,8 +149,10 @@ func (k *Kubelet) runPods(ctx context.Context) error {
 		return err
 	}
 	defer func() { _ = k.cfg.Pods.RemoveEventHandler(reg) }()
-	if cache.WaitForCacheSync(ctx.Done(), reg.HasSynced) {
+	select {
+	case <-reg.HasSyncedChecker().Done():
 		k.sourceComplete(ctx)
+	case <-ctx.Done():
 	}
 	<-ctx.Done()
 	return nil

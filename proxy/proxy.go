@@ -95,8 +95,12 @@ func (p *Proxy) Run(ctx context.Context) error {
 	}
 	defer func() { _ = p.endpoints.RemoveEventHandler(er) }()
 
-	if !cache.WaitForCacheSync(ctx.Done(), sr.HasSynced, er.HasSynced) {
-		return ctx.Err()
+	for _, synced := range []<-chan struct{}{sr.HasSyncedChecker().Done(), er.HasSyncedChecker().Done()} {
+		select {
+		case <-synced:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
 	}
 	var running sync.WaitGroup
 	p.behind.Store(int32(len(p.families)))
