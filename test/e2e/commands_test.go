@@ -34,8 +34,8 @@ func commands(peri string) map[string]command {
 		"machine":  own.machine,
 		"up":       own.up,
 		"daemon":   own.daemon,
-		"stop":     own.stop,
-		"kill":     own.kill,
+		"end":      own.end,
+		"crash":    own.crash,
 		"poweroff": own.poweroff,
 		"down":     own.down,
 	}
@@ -185,7 +185,7 @@ func (o *machines) daemon(ts *testscript.TestScript, _ bool, args []string) {
 
 func (n *node) process(ts *testscript.TestScript, args []string) *netlab.Peri {
 	if len(args) != 1 {
-		ts.Fatalf("usage: stop|kill NAME, where NAME is up or a daemon")
+		ts.Fatalf("usage: end|crash NAME, where NAME is up or a daemon")
 	}
 	p := n.daemons[args[0]]
 	if args[0] == "up" {
@@ -197,13 +197,13 @@ func (n *node) process(ts *testscript.TestScript, args []string) *netlab.Peri {
 	return p
 }
 
-func (o *machines) stop(ts *testscript.TestScript, neg bool, args []string) {
+func (o *machines) end(ts *testscript.TestScript, neg bool, args []string) {
 	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 	defer cancel()
 	expect(ts, neg, nodeOf(ts).process(ts, args).Stop(ctx))
 }
 
-func (o *machines) kill(ts *testscript.TestScript, _ bool, args []string) {
+func (o *machines) crash(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Check(nodeOf(ts).process(ts, args).Kill())
 }
 

@@ -11,7 +11,7 @@
 //	machine [flags]           a machine of its own; flags are added to every peri up
 //	up [flags]                peri up; returns when the node is ready (! up: must fail)
 //	daemon NAME [flags]       one part alone; returns when it reports its stage
-//	stop NAME, kill NAME      ends "up" or a daemon: SIGTERM, kill -9
+//	end NAME, crash NAME      ends "up" or a daemon: SIGTERM, kill -9
 //	poweroff                  everything on the machine dies at once
 //	down                      peri down --purge; fails if anything is left behind
 //	kubectl, peri, curl …     inside the machine (! for failure); stdout and stderr are kept

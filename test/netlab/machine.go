@@ -159,7 +159,7 @@ func (m *Machine) Kubeconfig() string { return filepath.Join(m.StateDir(), "kube
 // enter is the command line that runs another inside, in the caller's directory.
 func (m *Machine) enter() []string {
 	return []string{"nsenter", "--target", strconv.Itoa(m.init.Process.Pid), "--mount", "--net", "--uts", "--ipc", "--pid",
-		"--", "/bin/sh", "-c", `cd "$0" && exec "$@"`}
+		"--", "setpriv", "--pdeathsig", "TERM", "/bin/sh", "-c", `cd "$0" && exec "$@"`}
 }
 
 // Command is a program run inside the machine, with KUBECONFIG set. Names are

@@ -107,6 +107,7 @@ func (m *Machine) start(ready string, args []string) (*Peri, error) {
 	}()
 	go func() {
 		p.err = p.cmd.Wait()
+		<-copied
 		close(p.done)
 	}()
 	return p, nil
