@@ -121,7 +121,7 @@ func validateEventUpdate(ctx context.Context, event, old *corev1.Event) field.Er
 		{"message", event.Message, old.Message}, {"source", event.Source, old.Source},
 		{"firstTimestamp", event.FirstTimestamp, old.FirstTimestamp}, {"lastTimestamp", event.LastTimestamp, old.LastTimestamp},
 		{"count", event.Count, old.Count}, {"type", event.Type, old.Type},
-		{"eventTime", event.EventTime.Truncate(time.Microsecond).UTC(), old.EventTime.Truncate(time.Microsecond).UTC()},
+		{"eventTime", event.EventTime.Truncate(time.Microsecond).UnixMicro(), old.EventTime.Truncate(time.Microsecond).UnixMicro()},
 		{"action", event.Action, old.Action}, {"related", event.Related, old.Related},
 		{"reportingController", event.ReportingController, old.ReportingController},
 		{"reportingInstance", event.ReportingInstance, old.ReportingInstance},
