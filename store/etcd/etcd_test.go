@@ -2,7 +2,6 @@ package etcd_test
 
 import (
 	"testing"
-	"time"
 
 	"github.com/periplus/periplus/store"
 	"github.com/periplus/periplus/store/etcd"
@@ -12,7 +11,7 @@ import (
 func TestStore(t *testing.T) {
 	t.Parallel()
 	storetest.Run(t, func(t *testing.T) store.Store {
-		s, err := etcd.Start(t.Context(), etcd.Config{Dir: t.TempDir(), Tick: 10 * time.Millisecond})
+		s, err := etcd.Start(t.Context(), etcd.Config{Dir: t.TempDir()})
 		if err != nil {
 			t.Fatal(err)
 		}
