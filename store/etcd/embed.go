@@ -2,7 +2,10 @@ package etcd
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
+	"expvar"
 	"fmt"
 	"log/slog"
 	"net/url"
@@ -12,6 +15,7 @@ import (
 
 	"go.etcd.io/etcd/server/v3/embed"
 	"go.etcd.io/etcd/server/v3/etcdserver/api/v3client"
+	"go.etcd.io/raft/v3"
 	"go.etcd.io/raft/v3/raftpb"
 	"go.uber.org/zap"
 )
@@ -57,6 +61,9 @@ func Start(ctx context.Context, config Config) (*Store, error) {
 	// The peer address is a name only: a single member has nobody to listen to.
 	peer := url.URL{Scheme: "http", Host: "localhost:2380"}
 	c.AdvertisePeerUrls, c.ListenPeerUrls = []url.URL{peer}, nil
+	// The token makes the member's ID, which must differ from that of others in this process.
+	sum := sha256.Sum256([]byte(config.Dir))
+	c.InitialClusterToken = hex.EncodeToString(sum[:8])
 	c.InitialCluster = c.Name + "=" + peer.String()
 	c.ListenClientUrls = nil
 	c.AdvertiseClientUrls = []url.URL{{Scheme: "http", Host: "localhost:2379"}}
@@ -100,16 +107,20 @@ func Start(ctx context.Context, config Config) (*Store, error) {
 }
 
 // lead makes a single member the leader at once. Left alone it would wait for an
-// election timeout first: seconds, with ticks as long as ours. The message is the one
-// with which a leader hands over (Raft dissertation §3.10); it has no effect
-// until the member has applied its own configuration, so it is repeated.
+// election timeout first: seconds, with ticks as long as ours. The message is
+// the one with which a leader hands over (Raft dissertation §3.10). It must not
+// come before the member has applied what it had committed, which only Raft
+// itself knows: etcd publishes its status as the variable raft.status. When
+// that is another member's, in a process with several, the timeout decides.
 func lead(ctx context.Context, server *embed.Etcd) error {
 	again := time.NewTicker(2 * time.Millisecond)
 	defer again.Stop()
+	id := uint64(server.Server.MemberID())
 	for {
-		id := uint64(server.Server.MemberID())
-		// An error means that the server is ending, which Err tells.
-		_ = server.Server.Process(ctx, &raftpb.Message{Type: raftpb.MsgTimeoutNow.Enum(), To: &id})
+		if caughtUp(id) {
+			// An error means that the server is ending, which Err tells.
+			_ = server.Server.Process(ctx, &raftpb.Message{Type: raftpb.MsgTimeoutNow.Enum(), To: &id})
+		}
 		select {
 		case <-server.Server.ReadyNotify():
 			return nil
@@ -120,4 +131,15 @@ func lead(ctx context.Context, server *embed.Etcd) error {
 		case <-again.C:
 		}
 	}
+}
+
+// caughtUp reports whether the member is a follower that has applied everything.
+func caughtUp(id uint64) bool {
+	published, ok := expvar.Get("raft.status").(expvar.Func)
+	if !ok {
+		return false
+	}
+	status, ok := published.Value().(raft.Status)
+	return ok && status.ID == id && status.RaftState == raft.StateFollower &&
+		status.GetCommit() > 0 && status.Applied == status.GetCommit()
 }
