@@ -20,6 +20,10 @@ func Main(args []string, in io.Reader, out, errOut io.Writer) int {
 	if filepath.Base(args[0]) == "kubectl" {
 		return kubectl.Main(args[1:])
 	}
+	if len(args) > 1 && args[1] == "kubectl" {
+		// Before signals are caught here: kubectl ends by them in its own way.
+		return kubectl.Main(args[2:])
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	root := &cobra.Command{
