@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/validation/path"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
@@ -82,7 +84,27 @@ func Parse(r *http.Request) Info {
 		}
 	}
 	i.Verb = verb(r, &i, watchPath)
+	if i.Name == "" && (i.Verb == "list" || i.Verb == "watch") {
+		i.Name = selected(r)
+	}
 	return i
+}
+
+// selected is the name that a list or watch is confined to by its field selector:
+// whoever may see that one object may watch it.
+func selected(r *http.Request) string {
+	if !strings.Contains(r.URL.RawQuery, "metadata.name") {
+		return ""
+	}
+	s, err := fields.ParseSelector(r.URL.Query().Get("fieldSelector"))
+	if err != nil {
+		return "" // the request is refused later
+	}
+	name, _ := s.RequiresExactMatch("metadata.name")
+	if len(path.IsValidPathSegmentName(name)) > 0 {
+		return ""
+	}
+	return name
 }
 
 func verb(r *http.Request, i *Info, watchPath bool) string {
