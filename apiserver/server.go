@@ -172,6 +172,11 @@ func (s *Server) Run(ctx context.Context, listeners ...net.Listener) error {
 		if err != nil {
 			return err
 		}
+		select {
+		case <-s.caches.Following():
+		case <-ctx.Done():
+			return nil
+		}
 		if err := s.bootstrap(ctx, c); err != nil {
 			if ctx.Err() != nil {
 				return nil

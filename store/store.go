@@ -75,8 +75,9 @@ type Store interface {
 	// with a *ConflictError.
 	Delete(ctx context.Context, key string, mod int64) (revision int64, err error)
 	// Watch calls handle with the changes below prefix that came after revision
-	// after, in order; all changes of one revision come in one call. Now and then
-	// handle is called without events, with a revision up to which all is known.
+	// after, in order; all changes of one revision come in one call. handle is also
+	// called without events, with a revision up to which all is known: once as soon
+	// as the watch is set up, and now and then.
 	// Watch blocks until ctx ends (nil), the revision is too old (ErrCompacted) or
 	// the connection breaks.
 	Watch(ctx context.Context, prefix string, after int64, handle func(events []Event, revision int64)) error

@@ -28,11 +28,14 @@ type Set struct {
 	rev     int64 // every cache has all changes up to it
 	changed chan struct{}
 	buffer  map[*Cache][]store.Event // changes kept back for caches that are loading
+
+	following     chan struct{} // closed when the store is followed
+	followingOnce sync.Once
 }
 
 // NewSet returns a set without caches over s.
 func NewSet(s store.Store, log *slog.Logger) *Set {
-	return &Set{store: s, log: log, caches: map[string]*Cache{}, changed: make(chan struct{}), buffer: map[*Cache][]store.Event{}}
+	return &Set{store: s, log: log, caches: map[string]*Cache{}, changed: make(chan struct{}), buffer: map[*Cache][]store.Event{}, following: make(chan struct{})}
 }
 
 // Add makes the cache of a resource. Before Run it is filled by Run; afterwards
@@ -103,6 +106,10 @@ func (s *Set) Load(ctx context.Context) error {
 	return nil
 }
 
+// Following is closed when Run has begun to follow the store: what is written
+// from then on is seen at once.
+func (s *Set) Following() <-chan struct{} { return s.following }
+
 // Run follows the store until ctx ends. When the store's history is lost or the
 // connection breaks it loads again; watches then end and clients list anew.
 func (s *Set) Run(ctx context.Context) error {
@@ -118,6 +125,7 @@ func (s *Set) Run(ctx context.Context) error {
 		if err == nil {
 			err = s.store.Watch(ctx, "", max(from, s.Rev()), func(events []store.Event, rev int64) {
 				retry = 0
+				s.followingOnce.Do(func() { close(s.following) })
 				s.apply(events, rev)
 			})
 		}

@@ -83,6 +83,7 @@ func Start(ctx context.Context, config Config) (*Store, error) {
 	}
 	c.ZapLoggerBuilder = embed.NewZapLoggerBuilder(log)
 
+	calm()
 	server, err := embed.StartEtcd(c)
 	if err != nil {
 		return nil, fmt.Errorf("start etcd in %s: %w", config.Dir, err)

@@ -146,9 +146,11 @@ func (s *Store) Watch(ctx context.Context, prefix string, after int64, handle fu
 				events = events[:0]
 			}
 		}
-		if !r.Created {
-			handle(nil, r.Header.Revision)
+		if r.Created {
+			handle(nil, after) // from now on no change is missed
+			continue
 		}
+		handle(nil, r.Header.Revision)
 	}
 	if ctx.Err() != nil {
 		return nil

@@ -145,6 +145,7 @@ func (s *Store) Watch(ctx context.Context, prefix string, after int64, handle fu
 		s.changed.Broadcast()
 	})
 	defer stop()
+	handle(nil, after)
 	for {
 		s.mu.Lock()
 		for ctx.Err() == nil && !s.closed && s.revision <= after {
