@@ -107,9 +107,10 @@ func (q *Queue) process(ctx context.Context, log *slog.Logger, reconciler Reconc
 	switch {
 	case err != nil && ctx.Err() != nil:
 	case err != nil:
-		// A conflict only says that the cache lags: the next event or try settles it.
+		// A conflict, or an object that is gone already, only says that the cache
+		// lags: the next event or try settles it.
 		level := slog.LevelWarn
-		if errors.Is(err, ErrStale) || apierrors.IsConflict(err) || apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
+		if errors.Is(err, ErrStale) || apierrors.IsConflict(err) || apierrors.IsNotFound(err) || apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
 			level = slog.LevelDebug
 		}
 		log.Log(ctx, level, "reconcile failed", base.KeyKey, key.String(), base.KeyError, err)

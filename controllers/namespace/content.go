@@ -20,11 +20,14 @@ import (
 // width is how many kinds are deleted at a time.
 const width = 8
 
+var pods = schema.GroupResource{Resource: "pods"}
+
 // leftover is what a pass over a namespace could not delete at once.
 type leftover struct {
 	mu         sync.Mutex // guards the rest while a pass runs
 	resources  map[schema.GroupResource]int
 	finalizers map[string]int
+	held       []remains // the same, for the lookout
 	grace      time.Duration
 	failures   []error
 	discovery  error
@@ -41,13 +44,12 @@ func (r *reconciler) empty(ctx context.Context, namespace string) *leftover {
 	kinds, err := r.kinds()
 	left.discovery = err
 
-	pods := slices.IndexFunc(kinds, func(k kind) bool { return k.gvr.GroupResource() == schema.GroupResource{Resource: "pods"} })
-	if pods >= 0 {
-		r.emptyKind(ctx, namespace, kinds[pods], left)
-		if left.resources[kinds[pods].gvr.GroupResource()] > 0 {
+	if i := slices.IndexFunc(kinds, func(k kind) bool { return k.gvr.GroupResource() == pods }); i >= 0 {
+		r.emptyKind(ctx, namespace, kinds[i], left)
+		if left.resources[pods] > 0 {
 			return left
 		}
-		kinds = slices.Delete(kinds, pods, pods+1)
+		kinds = slices.Delete(kinds, i, i+1)
 	}
 	_ = controllers.Parallel(len(kinds), width, func(i int) error {
 		r.emptyKind(ctx, namespace, kinds[i], left)
@@ -122,8 +124,15 @@ func (r *reconciler) emptyKind(ctx context.Context, namespace string, k kind, le
 	}
 	left.mu.Lock()
 	defer left.mu.Unlock()
+	watched := k.gvr.GroupResource() != pods // the informer tells of pods
+	if watched && len(objects.Items) > 0 {
+		left.held = append(left.held, remains{k.gvr, objects.ResourceVersion, map[string][]string{}})
+	}
 	for i := range objects.Items {
 		o := &objects.Items[i]
+		if watched {
+			left.held[len(left.held)-1].finalizers[o.Name] = o.Finalizers
+		}
 		left.resources[k.gvr.GroupResource()]++
 		for _, f := range o.Finalizers {
 			left.finalizers[f]++

@@ -4,5 +4,6 @@
 //
 // What remains (objects with finalizers, pods in their grace period) shows in the
 // conditions NamespaceContentRemaining and NamespaceFinalizersRemaining. The loop
-// is woken by pods that end, and otherwise looks again after a growing delay.
+// is woken by pods that end and by watches on what remains; where these fail, it
+// looks again after a growing delay.
 package namespace

@@ -36,6 +36,7 @@ func Controller() controllers.Controller {
 type reconciler struct {
 	*controllers.Setup
 	namespaces corelisters.NamespaceLister
+	lookouts   *lookouts
 
 	mu    sync.Mutex
 	looks map[string]time.Duration // the last delay of each namespace with content left; guarded by mu
@@ -47,6 +48,9 @@ func build(s *controllers.Setup) (controllers.Reconciler, error) {
 	}
 	core := s.Informers.Core().V1()
 	r := &reconciler{Setup: s, namespaces: core.Namespaces().Lister(), looks: map[string]time.Duration{}}
+	r.lookouts = &lookouts{client: s.Metadata, posted: map[string]context.CancelFunc{}, wake: func(namespace string) {
+		s.Queue.Add(controllers.Key{Name: namespace})
+	}}
 	s.Watch(core.Namespaces().Informer(), controllers.On(func(_, now *corev1.Namespace) {
 		if now != nil && now.DeletionTimestamp != nil {
 			s.Queue.Add(controllers.Key{Name: now.Name})
@@ -61,6 +65,15 @@ func build(s *controllers.Setup) (controllers.Reconciler, error) {
 		}
 	}))
 	return r, nil
+}
+
+var _ controllers.Runner = (*reconciler)(nil)
+
+// Run ends the lookouts when ctx ends.
+func (r *reconciler) Run(ctx context.Context) error {
+	<-ctx.Done()
+	r.lookouts.end()
+	return nil
 }
 
 // Reconcile deletes what is in the namespace; once nothing is, it removes the
@@ -86,11 +99,15 @@ func (r *reconciler) Reconcile(ctx context.Context, key controllers.Key) (time.D
 		r.forget(key.Name)
 		return 0, r.finalize(ctx, ns)
 	}
+	watched := r.lookouts.post(ctx, ns.Name, left.held)
 	if err := r.explain(ctx, ns, left); err != nil {
 		return 0, err
 	}
 	if err := left.err(); err != nil {
 		return 0, err
+	}
+	if watched {
+		return 0, nil
 	}
 	return r.nextLook(key.Name, left.grace), nil
 }
@@ -120,6 +137,7 @@ func (r *reconciler) nextLook(namespace string, grace time.Duration) time.Durati
 }
 
 func (r *reconciler) forget(namespace string) {
+	r.lookouts.recall(namespace)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.looks, namespace)
