@@ -22,7 +22,7 @@ const requestTimeout = 60 * time.Second
 
 // pipeline returns the handler that takes every request through the stations:
 //
-//	state ── authenticate ── authorize ── limit ── serve
+//	state ── authenticate ── impersonate ── authorize ── limit ── serve
 func (s *Server) pipeline(discovery http.Handler) http.Handler {
 	routes := http.NewServeMux()
 	routes.Handle("/api/", s.resources(discovery))
@@ -70,6 +70,11 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, routes http.Handl
 			return
 		}
 		state.User = u
+	}
+	if err := s.impersonate(ctx, state, r.Header); err != nil {
+		s.config.Log.Debug("request may not impersonate", base.KeyUser, state.User.GetName(), base.KeyError, err)
+		s.rest.Codecs().WriteError(w, r, err)
+		return
 	}
 	q := authz.Of(state)
 	if d, reason := s.authz.Authorize(ctx, q); d != authz.Allow {

@@ -17,6 +17,8 @@ type State struct {
 	AuditID  string
 	Received time.Time
 	Agent    string // the client's User-Agent, for field managers and logs
+	// Impersonator sent the request, when User is somebody else; nil otherwise.
+	Impersonator user.Info
 
 	mu       sync.Mutex
 	warnings []string

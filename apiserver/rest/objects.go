@@ -373,9 +373,14 @@ func (o *Objects) updateOnce(ctx context.Context, key string, current *cacher.Ob
 		if w.DryRun {
 			return &cacher.Object{Obj: obj, Meta: meta, Key: key}, nil
 		}
-		gone, err := o.remove(ctx, key, current)
-		stored = err == nil
-		return gone, err
+		if _, err := o.remove(ctx, key, current); err != nil {
+			return nil, err
+		}
+		stored = true
+		// The answer is what the client asked for, not what was there before.
+		meta.ResourceVersion = old.ResourceVersion
+		obj.GetObjectKind().SetGroupVersionKind(o.Resource.GVK())
+		return &cacher.Object{Obj: obj, Meta: meta, Key: key}, nil
 	}
 	value, err := o.codec.Encode(obj)
 	if err != nil {

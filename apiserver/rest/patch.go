@@ -70,7 +70,7 @@ func (p *patch) apply(current runtime.Object, gvk schema.GroupVersionKind) (runt
 		strict, _ := runtime.AsStrictDecodingError(err)
 		switch p.validation {
 		case metav1.FieldValidationStrict:
-			return nil, apierrors.NewBadRequest(fmt.Sprintf("strict decoding error: %v", err))
+			return nil, apierrors.NewBadRequest(err.Error())
 		case metav1.FieldValidationWarn:
 			for _, e := range strict.Errors() {
 				request.Warn(p.request.Context(), e.Error())

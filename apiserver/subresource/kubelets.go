@@ -75,9 +75,7 @@ func (k *kubelets) forward(w http.ResponseWriter, r *http.Request, target *url.U
 			p.SetXForwarded()
 			p.Out.Header.Del("Authorization") // the caller's credentials are ours alone
 		},
-		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
-			k.Server.Codecs().WriteError(w, r, apierrors.NewInternalError(fmt.Errorf("error dialing backend: %w", err)))
-		},
+		ErrorHandler: k.Error,
 	}
 	proxy.ServeHTTP(w, r)
 	return nil
@@ -136,19 +134,6 @@ func containerNames(p *corev1.Pod) []string {
 	return out
 }
 
-// toKubelet forwards to a path below the pod's kubelet.
-func (k *kubelets) toKubelet(w http.ResponseWriter, r *http.Request, p *corev1.Pod, path string, query url.Values) error {
-	if p.Spec.NodeName == "" {
-		return apierrors.NewBadRequest(fmt.Sprintf("pod %s does not have a host assigned", p.Name))
-	}
-	address, err := k.address(p.Spec.NodeName)
-	if err != nil {
-		return err
-	}
-	target := &url.URL{Scheme: "https", Host: address, Path: path, RawQuery: query.Encode()}
-	return k.forward(w, r, target, k.transport)
-}
-
 func (k *kubelets) log(w http.ResponseWriter, r *http.Request, info *request.Info, pods *rest.Objects) error {
 	if info.Verb != "get" {
 		return apierrors.NewMethodNotSupported(pods.Resource.GVR.GroupResource(), info.Verb)
@@ -168,59 +153,9 @@ func (k *kubelets) log(w http.ResponseWriter, r *http.Request, info *request.Inf
 		w.Header().Set("Content-Type", "text/plain")
 		return nil
 	}
-	return k.toKubelet(w, r, p, "/containerLogs/"+p.Namespace+"/"+p.Name+"/"+name, query)
-}
-
-// streams renames the API's parameters to the kubelet's.
-func streams(in url.Values) url.Values {
-	out := url.Values{}
-	for from, to := range map[string]string{"stdin": "input", "stdout": "output", "stderr": "error", "tty": "tty"} {
-		if v := in.Get(from); v == "true" || v == "1" {
-			out.Set(to, "1")
-		}
-	}
-	for _, c := range in["command"] {
-		out.Add("command", c)
-	}
-	return out
-}
-
-func (k *kubelets) exec(w http.ResponseWriter, r *http.Request, info *request.Info, pods *rest.Objects) error {
-	return k.stream(w, r, info, pods, "/exec/")
-}
-
-func (k *kubelets) attach(w http.ResponseWriter, r *http.Request, info *request.Info, pods *rest.Objects) error {
-	return k.stream(w, r, info, pods, "/attach/")
-}
-
-func (k *kubelets) stream(w http.ResponseWriter, r *http.Request, info *request.Info, pods *rest.Objects, path string) error {
-	p, err := k.pod(r, info, pods)
+	target, err := k.location(p, "/containerLogs/"+p.Namespace+"/"+p.Name+"/"+name, query)
 	if err != nil {
 		return err
 	}
-	query := r.URL.Query()
-	if path == "/exec/" && len(query["command"]) == 0 {
-		return apierrors.NewBadRequest("you must specify at least 1 command for the container")
-	}
-	name, err := container(p, query.Get("container"))
-	if err != nil {
-		return err
-	}
-	out := streams(query)
-	if path == "/attach/" {
-		out.Del("command")
-	}
-	return k.toKubelet(w, r, p, path+p.Namespace+"/"+p.Name+"/"+name, out)
-}
-
-func (k *kubelets) portForward(w http.ResponseWriter, r *http.Request, info *request.Info, pods *rest.Objects) error {
-	p, err := k.pod(r, info, pods)
-	if err != nil {
-		return err
-	}
-	query := url.Values{}
-	if ports := r.URL.Query()["ports"]; len(ports) > 0 {
-		query["port"] = ports
-	}
-	return k.toKubelet(w, r, p, "/portForward/"+p.Namespace+"/"+p.Name, query)
+	return k.forward(w, r, target, k.transport)
 }
