@@ -128,7 +128,7 @@ func (s *Store) Watch(ctx context.Context, prefix string, after int64, handle fu
 	if prefix == "" {
 		key, scope = "\x00", clientv3.WithFromKey()
 	}
-	responses := s.client.Watch(clientv3.WithRequireLeader(ctx), key, scope, clientv3.WithRev(after+1), clientv3.WithProgressNotify())
+	responses := s.client.Watch(clientv3.WithRequireLeader(ctx), key, scope, clientv3.WithRev(after+1), clientv3.WithProgressNotify(), clientv3.WithCreatedNotify())
 	var events []store.Event
 	for r := range responses {
 		if err := r.Err(); err != nil {
