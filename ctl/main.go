@@ -2,6 +2,7 @@ package ctl
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -10,6 +11,7 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+	"k8s.io/client-go/util/exec"
 
 	"github.com/periplus/periplus/ctl/kubectl"
 )
@@ -41,6 +43,11 @@ func Main(args []string, in io.Reader, out, errOut io.Writer) int {
 	}
 	if err := root.ExecuteContext(ctx); err != nil {
 		fmt.Fprintln(errOut, "peri:", err)
+		// The code of a program that was run, where there is one.
+		var exited exec.CodeExitError
+		if errors.As(err, &exited) && exited.Code != 0 {
+			return exited.Code
+		}
 		return 1
 	}
 	return 0

@@ -2,6 +2,7 @@ package run
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -11,15 +12,17 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
+	kjson "sigs.k8s.io/json"
 )
 
-// An object is what will be made, with the place where it is made.
+// An object is what will be made, with the name of its kind as it is printed:
+// "deployment.apps".
 type object struct {
 	runtime.Object
-	group    string // with a leading dot, as it is printed: "deployment.apps/nginx"
-	kind     string
-	resource string
+	kind string
 }
+
+func (o object) meta() metav1.Object { return o.Object.(metav1.Object) }
 
 // objects returns what the flags ask for: the workload first, then its Service.
 func (w *wanted) objects(namespace string) ([]object, error) {
@@ -37,11 +40,14 @@ func (w *wanted) objects(namespace string) ([]object, error) {
 	return out, nil
 }
 
-// selector picks the pods; labels of the user do not change it.
+// selector picks the pods, by one label. The user may give it another value.
 func (w *wanted) selector() map[string]string {
 	key := "app"
 	if w.restart != string(corev1.RestartPolicyAlways) {
 		key = "run"
+	}
+	if own, ok := w.labels[key]; ok {
+		return map[string]string{key: own}
 	}
 	return map[string]string{key: w.name}
 }
@@ -76,16 +82,16 @@ func (w *wanted) workload(namespace string) object {
 	switch corev1.RestartPolicy(w.restart) {
 	case corev1.RestartPolicyNever:
 		pod := &corev1.Pod{TypeMeta: metav1.TypeMeta{Kind: "Pod", APIVersion: "v1"}, ObjectMeta: meta, Spec: template.Spec}
-		return object{pod, "", "pod", "pods"}
+		return object{pod, "pod"}
 	case corev1.RestartPolicyOnFailure:
 		job := &batchv1.Job{TypeMeta: metav1.TypeMeta{Kind: "Job", APIVersion: "batch/v1"}, ObjectMeta: meta, Spec: batchv1.JobSpec{Template: template}}
-		return object{job, ".batch", "job", "jobs"}
+		return object{job, "job.batch"}
 	}
 	deployment := &appsv1.Deployment{
 		TypeMeta: metav1.TypeMeta{Kind: "Deployment", APIVersion: "apps/v1"}, ObjectMeta: meta,
 		Spec: appsv1.DeploymentSpec{Replicas: &w.replicas, Selector: &metav1.LabelSelector{MatchLabels: w.selector()}, Template: template},
 	}
-	return object{deployment, ".apps", "deployment", "deployments"}
+	return object{deployment, "deployment.apps"}
 }
 
 func (w *wanted) service(namespace string) object {
@@ -95,7 +101,7 @@ func (w *wanted) service(namespace string) object {
 			Selector: w.selector(),
 			Ports:    []corev1.ServicePort{{Port: w.port, Protocol: corev1.ProtocolTCP, TargetPort: intstr.FromInt32(w.port)}},
 		},
-	}, "", "service", "services"}
+	}, "service"}
 }
 
 // override merges JSON given by the user into an object.
@@ -120,8 +126,13 @@ func override(obj runtime.Object, patch string) (runtime.Object, error) {
 	case *corev1.Pod:
 		*o = corev1.Pod{}
 	}
-	if err := json.Unmarshal(after, out); err != nil {
-		return nil, fmt.Errorf("--overrides: the result is not a %s: %w", obj.GetObjectKind().GroupVersionKind().Kind, err)
+	kind := obj.GetObjectKind().GroupVersionKind().Kind
+	unknown, err := kjson.UnmarshalStrict(after, out)
+	if err != nil {
+		return nil, fmt.Errorf("--overrides: the result is not a %s: %w", kind, err)
+	}
+	if err := errors.Join(unknown...); err != nil {
+		return nil, fmt.Errorf("--overrides: the result is not a %s: %w", kind, err)
 	}
 	return out, nil
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/distribution/reference"
 	corev1 "k8s.io/api/core/v1"
@@ -33,7 +34,9 @@ type options struct {
 	stdin     bool
 	tty       bool
 	rm        bool
+	quiet     bool
 	account   string
+	patience  time.Duration // until the pod to attach to runs
 }
 
 // wanted is what the flags ask for, checked.
@@ -53,7 +56,8 @@ func bad(flag, value, allowed string) error {
 // check validates everything before anything is sent.
 func (o *options) check() (*wanted, error) {
 	w := &wanted{options: o}
-	if msgs := validation.IsDNS1123Subdomain(o.name); len(msgs) > 0 {
+	// The container is called the same, and containers have labels for names.
+	if msgs := validation.IsDNS1123Label(o.name); len(msgs) > 0 {
 		return nil, bad("NAME", o.name, msgs[0])
 	}
 	if o.image == "" {
@@ -88,13 +92,13 @@ func (o *options) check() (*wanted, error) {
 	default:
 		return nil, bad("--output", o.output, "must be yaml, json or name")
 	}
-	if err := w.numbers(); err != nil {
+	if err := w.lists(); err != nil {
 		return nil, err
 	}
 	return w, w.interactive()
 }
 
-func (w *wanted) numbers() error {
+func (w *wanted) lists() error {
 	o := w.options
 	if o.port != "" {
 		n, err := strconv.ParseInt(o.port, 10, 32)
@@ -113,8 +117,8 @@ func (w *wanted) numbers() error {
 	}
 	for _, e := range o.env {
 		k, v, ok := strings.Cut(e, "=")
-		if msgs := validation.IsEnvVarName(k); !ok || len(msgs) > 0 {
-			return bad("--env", e, "must be NAME=value")
+		if msgs := validation.IsRelaxedEnvVarName(k); !ok || len(msgs) > 0 {
+			return bad("--env", e, strings.Join(append([]string{"must be NAME=value"}, msgs...), "; "))
 		}
 		w.env = append(w.env, corev1.EnvVar{Name: k, Value: v})
 	}
@@ -122,19 +126,30 @@ func (w *wanted) numbers() error {
 	for _, l := range o.labels {
 		k, v, ok := strings.Cut(l, "=")
 		if msgs := validation.IsQualifiedName(k); !ok || len(msgs) > 0 {
-			return bad("--labels", l, "must be key=value: "+strings.Join(msgs, "; "))
+			return bad("--labels", l, strings.Join(append([]string{"must be key=value"}, msgs...), "; "))
 		}
 		if msgs := validation.IsValidLabelValue(v); len(msgs) > 0 {
 			return bad("--labels", l, msgs[0])
 		}
 		w.labels[k] = v
 	}
+	return w.quantities()
+}
+
+func (w *wanted) quantities() error {
 	var err error
-	if w.resources.Requests, err = quantities("--requests", o.requests); err != nil {
+	if w.resources.Requests, err = quantities("--requests", w.options.requests); err != nil {
 		return err
 	}
-	w.resources.Limits, err = quantities("--limits", o.limits)
-	return err
+	if w.resources.Limits, err = quantities("--limits", w.options.limits); err != nil {
+		return err
+	}
+	for name, limit := range w.resources.Limits {
+		if request, ok := w.resources.Requests[name]; ok && request.Cmp(limit) > 0 {
+			return bad("--requests", fmt.Sprintf("%s=%s", name, &request), fmt.Sprintf("must be less than or equal to %s limit of %s", name, &limit))
+		}
+	}
+	return nil
 }
 
 func quantities(flag, s string) (corev1.ResourceList, error) {
@@ -147,9 +162,15 @@ func quantities(flag, s string) (corev1.ResourceList, error) {
 		if !ok {
 			return nil, bad(flag, part, "must be resource=quantity, like cpu=100m,memory=64Mi")
 		}
+		if msgs := validation.IsQualifiedName(name); len(msgs) > 0 {
+			return nil, bad(flag, part, msgs[0])
+		}
 		q, err := resource.ParseQuantity(value)
 		if err != nil {
 			return nil, bad(flag, part, err.Error())
+		}
+		if q.Sign() < 0 {
+			return nil, bad(flag, part, "must be greater than or equal to 0")
 		}
 		list[corev1.ResourceName(name)] = q
 	}
@@ -162,6 +183,8 @@ func (w *wanted) interactive() error {
 		return fmt.Errorf("--tty needs --stdin: a terminal without input is of no use")
 	case w.rm && !w.stdin:
 		return fmt.Errorf("--rm needs --stdin (-i): the object is deleted when you leave it")
+	case w.patience <= 0:
+		return bad("--pod-running-timeout", w.patience.String(), "must be more than 0")
 	case w.stdin && w.dryRun != "none":
 		return bad("--dry-run", w.dryRun, "there is nothing to attach to")
 	case w.stdin && w.restart == string(corev1.RestartPolicyAlways) && w.replicas != 1:

@@ -5,6 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
+	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	appsv1 "k8s.io/api/apps/v1"
@@ -12,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/printers"
 	"k8s.io/client-go/kubernetes"
@@ -70,6 +74,8 @@ func New() *cobra.Command {
 	f.BoolVarP(&o.stdin, "stdin", "i", false, "attach to the container with input")
 	f.BoolVarP(&o.tty, "tty", "t", false, "with a terminal")
 	f.BoolVar(&o.rm, "rm", false, "delete everything when the attached session ends")
+	f.BoolVarP(&o.quiet, "quiet", "q", false, "with --stdin: print nothing but what the container prints")
+	f.DurationVar(&o.patience, "pod-running-timeout", time.Minute, "with --stdin: how long to wait until the pod runs")
 	return cmd
 }
 
@@ -83,8 +89,14 @@ func (w *wanted) run(ctx context.Context, flags *genericclioptions.ConfigFlags, 
 	if err != nil {
 		return err
 	}
+	p := w.printer(out)
 	if w.dryRun == "client" {
-		return w.print(out, list, "created (dry run)")
+		for _, o := range list {
+			if err := p(o, "created (dry run)"); err != nil {
+				return err
+			}
+		}
+		return nil
 	}
 	config, err := flags.ToRESTConfig()
 	if err != nil {
@@ -95,26 +107,38 @@ func (w *wanted) run(ctx context.Context, flags *genericclioptions.ConfigFlags, 
 	if err != nil {
 		return err
 	}
+	word := "created"
+	if w.dryRun == "server" {
+		word = "created (server dry run)"
+	}
 	made := make([]object, 0, len(list))
 	for _, o := range list {
 		stored, err := create(ctx, c, o.Object, w.createOptions())
+		if utilnet.IsConnectionRefused(err) {
+			return fmt.Errorf("no cluster answers at %s: start one with \"peri up\", or name another with --kubeconfig", config.Host)
+		}
 		if err != nil {
 			return err
 		}
 		stored.GetObjectKind().SetGroupVersionKind(o.GetObjectKind().GroupVersionKind())
 		o.Object = stored
 		made = append(made, o)
-	}
-	word := "created"
-	if w.dryRun == "server" {
-		word = "created (server dry run)"
+		if !w.stdin {
+			if err := p(o, word); err != nil {
+				return err
+			}
+		}
 	}
 	if !w.stdin {
-		return w.print(out, made, word)
+		return nil
 	}
-	err = w.attach(ctx, config, c, namespace, in, out, errOut)
+	err = w.attach(ctx, config, c, made[0].meta().GetNamespace(), in, out, errOut)
 	if w.rm {
-		err = errors.Join(err, w.remove(context.WithoutCancel(ctx), c, made, out))
+		report := out
+		if w.quiet {
+			report = io.Discard
+		}
+		err = errors.Join(err, remove(context.WithoutCancel(ctx), c, made, report))
 	}
 	return err
 }
@@ -142,50 +166,47 @@ func create(ctx context.Context, c kubernetes.Interface, obj runtime.Object, o m
 }
 
 // remove deletes what was made, the Service first.
-func (w *wanted) remove(ctx context.Context, c kubernetes.Interface, made []object, out io.Writer) error {
+func remove(ctx context.Context, c kubernetes.Interface, made []object, out io.Writer) error {
 	background := metav1.DeletePropagationBackground
 	o := metav1.DeleteOptions{PropagationPolicy: &background}
 	var errs []error
-	for i := len(made) - 1; i >= 0; i-- {
+	for _, m := range slices.Backward(made) {
+		name, namespace := m.meta().GetName(), m.meta().GetNamespace()
 		var err error
-		switch obj := made[i].Object.(type) {
+		switch m.Object.(type) {
 		case *appsv1.Deployment:
-			err = c.AppsV1().Deployments(obj.Namespace).Delete(ctx, obj.Name, o)
+			err = c.AppsV1().Deployments(namespace).Delete(ctx, name, o)
 		case *batchv1.Job:
-			err = c.BatchV1().Jobs(obj.Namespace).Delete(ctx, obj.Name, o)
+			err = c.BatchV1().Jobs(namespace).Delete(ctx, name, o)
 		case *corev1.Pod:
-			err = c.CoreV1().Pods(obj.Namespace).Delete(ctx, obj.Name, o)
+			err = c.CoreV1().Pods(namespace).Delete(ctx, name, o)
 		case *corev1.Service:
-			err = c.CoreV1().Services(obj.Namespace).Delete(ctx, obj.Name, o)
+			err = c.CoreV1().Services(namespace).Delete(ctx, name, o)
 		}
 		if err == nil {
-			fmt.Fprintf(out, "%s%s %q deleted\n", made[i].kind, made[i].group, w.name)
+			fmt.Fprintf(out, "%s %q deleted from %s namespace\n", m.kind, name, namespace)
 		}
 		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
 }
 
-// print shows the objects as asked, or a line for each.
-func (w *wanted) print(out io.Writer, list []object, word string) error {
-	var p printers.ResourcePrinter
+// printer returns what shows an object as asked: itself, its name, or a line that
+// says what happened to it.
+func (w *wanted) printer(out io.Writer) func(o object, what string) error {
 	switch w.output {
 	case "yaml":
-		p = &printers.YAMLPrinter{}
+		p := &printers.YAMLPrinter{} // it separates documents
+		return func(o object, _ string) error { return p.PrintObj(o.Object, out) }
 	case "json":
-		p = &printers.JSONPrinter{}
+		p := &printers.JSONPrinter{}
+		return func(o object, _ string) error { return p.PrintObj(o.Object, out) }
 	}
-	for _, o := range list {
-		switch {
-		case p != nil:
-			if err := p.PrintObj(o.Object, out); err != nil {
-				return err
-			}
-		case w.output == "name":
-			fmt.Fprintf(out, "%s%s/%s\n", o.kind, o.group, w.name)
-		default:
-			fmt.Fprintf(out, "%s%s/%s %s\n", o.kind, o.group, w.name, word)
+	return func(o object, what string) error {
+		if w.output == "name" {
+			what = ""
 		}
+		_, err := fmt.Fprintln(out, strings.TrimSpace(o.kind+"/"+o.meta().GetName()+" "+what))
+		return err
 	}
-	return nil
 }
