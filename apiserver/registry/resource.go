@@ -48,6 +48,9 @@ type Resource struct {
 	// Table prints the kind for kubectl; nil prints name and age.
 	Table *Table
 
+	// Deprecated, if not empty, is the warning that goes with every answer.
+	Deprecated string
+
 	// KeepItemType keeps kind and apiVersion in the items of JSON lists, as
 	// upstream does for custom resources.
 	KeepItemType bool

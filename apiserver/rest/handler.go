@@ -208,6 +208,9 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) error {
 	if e == nil || info.Namespace != "" && !e.objects.Resource.Namespaced && info.Resource != "namespaces" {
 		return noResource(schema.GroupResource{Group: info.Group, Resource: info.Resource})
 	}
+	if text := e.objects.Resource.Deprecated; text != "" {
+		request.Warn(r.Context(), text)
+	}
 	if extra != nil {
 		return extra.Serve(w, r, info, e.objects)
 	}

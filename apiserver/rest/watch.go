@@ -34,6 +34,7 @@ type watcher struct {
 	c       *call
 	q       *query
 	w       http.ResponseWriter
+	r       *http.Request
 	flush   func()
 	frame   frame
 	headed  bool // a table's columns have been sent
@@ -72,7 +73,7 @@ func (e *endpoint) watch(w http.ResponseWriter, r *http.Request, c *call) error 
 		}()
 	}
 
-	wr := &watcher{e: e, c: c, q: q, w: w, frame: frameJSON}
+	wr := &watcher{e: e, c: c, q: q, w: w, r: r, frame: frameJSON}
 	if c.format.media == mediaProtobuf {
 		wr.frame = frameProtobuf
 	}
@@ -145,6 +146,7 @@ func (wr *watcher) begin() {
 		h.Set("Content-Type", mediaJSON)
 	}
 	h.Set("Cache-Control", "no-cache, private")
+	addWarnings(wr.w, wr.r)
 	wr.w.WriteHeader(http.StatusOK)
 	wr.flush = func() {}
 	if f, ok := wr.w.(http.Flusher); ok {

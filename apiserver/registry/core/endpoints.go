@@ -38,6 +38,7 @@ func endpoints() *registry.Resource {
 	return &registry.Resource{
 		GVR:           version.WithResource("endpoints"),
 		Kind:          "Endpoints",
+		Deprecated:    "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice",
 		Singular:      "endpoints",
 		ShortNames:    []string{"ep"},
 		Namespaced:    true,
