@@ -14,5 +14,6 @@
 //	machine.go    the machine, commands in it, its end
 //	peri.go       the peri that runs in it: start, ready, stop, kill -9
 //	client.go     connections and clients from the test process into it
+//	watch.go      commands that run until they say what is waited for
 //	leftovers.go  what is found after "peri down"
 package netlab

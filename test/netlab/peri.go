@@ -141,6 +141,17 @@ func (p *Peri) Tail(lines int) string {
 	return strings.Join(all[max(0, len(all)-lines):], "")
 }
 
+// Progress is the part of the output that tells which stages are ready.
+func (p *Peri) Progress() string {
+	var out []string
+	for line := range strings.Lines(p.Tail(1000)) {
+		if strings.Contains(line, stageMark) || strings.Contains(line, readyWords) {
+			out = append(out, strings.TrimRight(line, "\n"))
+		}
+	}
+	return strings.Join(out, "\n")
+}
+
 // Signal sends a signal to the process itself: what was started from here is
 // nsenter, which has it as its only child.
 func (p *Peri) Signal(sig syscall.Signal) error {

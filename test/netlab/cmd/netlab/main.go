@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"syscall"
 
 	"github.com/periplus/periplus/test/images"
@@ -18,16 +19,17 @@ import (
 func main() {
 	peri := flag.String("peri", "bin/peri", "the binary to run")
 	keep := flag.Bool("wait", false, "no shell: wait for SIGTERM")
+	daemons := flag.Bool("daemons", false, "a process for each part instead of peri up")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx, *peri, *keep, flag.Args()); err != nil {
+	if err := run(ctx, *peri, *keep, *daemons, flag.Args()); err != nil {
 		fmt.Fprintln(os.Stderr, "netlab:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, peri string, keep bool, flags []string) (err error) {
+func run(ctx context.Context, peri string, keep, daemons bool, flags []string) (err error) {
 	peri, err = filepath.Abs(peri)
 	if err != nil {
 		return err
@@ -65,10 +67,11 @@ func run(ctx context.Context, peri string, keep bool, flags []string) (err error
 		return err
 	}
 	fmt.Println("commands in", bin, "run inside; kubeconfig", m.Kubeconfig())
-	p, err := m.Up(ctx)
+	processes, err := start(ctx, m, daemons)
 	if err != nil {
 		fmt.Println(err)
-	} else {
+	}
+	for _, p := range processes {
 		fmt.Println("ready; log in", p.Log())
 	}
 	if keep {
@@ -78,11 +81,34 @@ func run(ctx context.Context, peri string, keep bool, flags []string) (err error
 	shell := m.Command(ctx, "sh")
 	shell.Stdin, shell.Stdout, shell.Stderr = os.Stdin, os.Stdout, os.Stderr
 	_ = shell.Run() // its exit code is the last command's
-	stopped := p.Stop(context.WithoutCancel(ctx))
+	var stopped error
+	for _, p := range slices.Backward(processes) {
+		stopped = errors.Join(stopped, p.Stop(context.WithoutCancel(ctx)))
+	}
 	downed := m.Down(context.WithoutCancel(ctx))
 	left, leftErr := m.Leftovers(context.WithoutCancel(ctx))
 	for _, f := range left {
 		fmt.Println("left behind:", f)
 	}
 	return errors.Join(stopped, downed, leftErr)
+}
+
+// start runs the cluster in one process or in five.
+func start(ctx context.Context, m *netlab.Machine, daemons bool) ([]*netlab.Peri, error) {
+	if !daemons {
+		p, err := m.Up(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return []*netlab.Peri{p}, nil
+	}
+	var out []*netlab.Peri
+	for _, name := range []string{"apiserver", "controller-manager", "scheduler", "kubelet", "proxy"} {
+		p, err := m.Daemon(ctx, name)
+		if err != nil {
+			return out, err
+		}
+		out = append(out, p)
+	}
+	return out, nil
 }
