@@ -1,4 +1,3 @@
-// Package nodename is the plug-in NodeName: a pod that names its node fits only there.
 package nodename
 
 import (

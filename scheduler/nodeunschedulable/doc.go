@@ -1,0 +1,3 @@
+// Package nodeunschedulable is the plug-in NodeUnschedulable: nothing goes to a
+// cordoned node, unless it tolerates the taint node.kubernetes.io/unschedulable.
+package nodeunschedulable
