@@ -36,6 +36,9 @@ func Up(ctx context.Context, c *Config, log *slog.Logger, progress Progress) err
 	if os.Geteuid() != 0 {
 		return fmt.Errorf("peri up needs root, to make containers and networks: run it with sudo")
 	}
+	if err := preflight(c); err != nil {
+		return err
+	}
 	release, err := openState(c.StateDir)
 	if err != nil {
 		return err

@@ -118,6 +118,12 @@ func setDefault(s *string, v string) {
 	}
 }
 
+// CheckOCIRuntime reports why there is no such OCI runtime on this machine, if so.
+func CheckOCIRuntime(want string) error {
+	_, err := findOCIRuntime(want)
+	return err
+}
+
 // findOCIRuntime returns the path of the wanted runtime, or of the best there is.
 func findOCIRuntime(want string) (string, error) {
 	if want != "" {
