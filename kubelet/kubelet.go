@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"path/filepath"
 	"sync"
 	"sync/atomic"
 
@@ -55,13 +56,14 @@ func New(cfg Config) (*Kubelet, error) {
 	}
 	k := &Kubelet{
 		cfg:      cfg,
-		log:      cfg.Log.With(base.KeyComponent, "kubelet"),
+		log:      cfg.Log,
 		restarts: newBackOff(cfg.BackOffInitial, cfg.BackOffMax),
 		workers:  map[types.UID]*worker{},
 		statics:  map[string]*staticPod{}, mirrors: map[string]*corev1.Pod{},
 		puller: image.NewPuller(image.Config{
 			Images: cfg.Images, Events: cfg.Events, Secrets: cfg.Objects,
 			BackOff: newBackOff(cfg.BackOffInitial, cfg.BackOffMax),
+			Dir:     filepath.Join(cfg.RootDir, "image_manager"), Log: cfg.Log,
 		}),
 	}
 	nc := cfg.Node

@@ -1,7 +1,9 @@
 package image
 
 import (
+	"crypto/sha256"
 	"encoding/base64"
+	"encoding/hex"
 	"encoding/json"
 	"net/url"
 	"path"
@@ -20,12 +22,18 @@ type dockerAuth struct {
 	IdentityToken string `json:"identitytoken"`
 }
 
+// A credential is what one pull secret has for a registry.
+type credential struct {
+	auth   *runtimeapi.AuthConfig
+	source pullSecret
+}
+
 // credentials returns what the pod's pull secrets have for the image, the most
 // specific registry first. Secrets that are missing or broken are passed over.
-func (p *Puller) credentials(pod *corev1.Pod, image string) []*runtimeapi.AuthConfig {
+func (p *Puller) credentials(pod *corev1.Pod, image string) []credential {
 	type match struct {
-		key  string
-		auth *runtimeapi.AuthConfig
+		key string
+		credential
 	}
 	var matches []match
 	for _, ref := range pod.Spec.ImagePullSecrets {
@@ -38,7 +46,7 @@ func (p *Puller) credentials(pod *corev1.Pod, image string) []*runtimeapi.AuthCo
 		}
 		for registry, a := range parseSecret(secret) {
 			if key := normalise(registry); matchesImage(key, image) {
-				matches = append(matches, match{key, a.config()})
+				matches = append(matches, match{key, credential{a.config(), pullSecret{secret.UID, secret.Namespace, secret.Name, a.hash()}}})
 			}
 		}
 	}
@@ -48,11 +56,21 @@ func (p *Puller) credentials(pod *corev1.Pod, image string) []*runtimeapi.AuthCo
 		}
 		return strings.Compare(a.key, b.key)
 	})
-	out := make([]*runtimeapi.AuthConfig, 0, len(matches))
+	out := make([]credential, 0, len(matches))
 	for _, m := range matches {
-		out = append(out, m.auth)
+		out = append(out, m.credential)
 	}
 	return out
+}
+
+// hash recognises the same credentials in another secret.
+func (a dockerAuth) hash() string {
+	b, err := json.Marshal(a)
+	if err != nil {
+		return ""
+	}
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:])
 }
 
 func (a dockerAuth) config() *runtimeapi.AuthConfig {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	"k8s.io/client-go/tools/record"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/periplus/periplus/base"
 	"github.com/periplus/periplus/cri"
 )
 
@@ -47,11 +49,16 @@ type Config struct {
 	Secrets Secrets
 	Events  record.EventRecorder
 	BackOff BackOff
+	// Dir records which pull secrets an image needed, so that pods without them
+	// cannot use it. Empty: every pod may use every image that is present.
+	Dir string
+	Log *slog.Logger // default: slog.Default
 }
 
 // A Puller pulls images for containers. Pulls of different pods run side by side.
 type Puller struct {
-	cfg Config
+	cfg    Config
+	access access
 
 	mu       sync.Mutex         // guards lastFail
 	lastFail map[string]failure // of pulls, by pod UID + "_" + image
@@ -64,7 +71,12 @@ type failure struct {
 }
 
 // NewPuller returns a Puller.
-func NewPuller(cfg Config) *Puller { return &Puller{cfg: cfg, lastFail: map[string]failure{}} }
+func NewPuller(cfg Config) *Puller {
+	if cfg.Log == nil {
+		cfg.Log = slog.Default()
+	}
+	return &Puller{cfg: cfg, access: access{dir: cfg.Dir}, lastFail: map[string]failure{}}
+}
 
 // A Request is one container whose image is needed.
 type Request struct {
@@ -107,9 +119,12 @@ func (p *Puller) Ensure(ctx context.Context, r Request) (Result, *Error) {
 		r.Event(corev1.EventTypeWarning, "InspectFailed", msg)
 		return Result{}, &Error{Reason: ImageInspectError, Message: msg, Again: 10 * time.Second}
 	}
-	present := found != nil
+	// An image that the pod may not use is treated as if it were not there: its
+	// presence is nobody else's business.
+	usable := found != nil && policyOf(c) != corev1.PullAlways &&
+		p.access.allowed(name, found.Ref, func() []credential { return p.credentials(r.Pod, name) })
 	switch {
-	case present && policyOf(c) != corev1.PullAlways:
+	case usable:
 		r.Event(corev1.EventTypeNormal, "Pulled", fmt.Sprintf("Container image %q already present on machine and can be accessed by the pod", c.Image))
 		return *found, nil
 	case policyOf(c) == corev1.PullNever:
@@ -137,7 +152,7 @@ func (p *Puller) pull(ctx context.Context, r Request, spec *runtimeapi.ImageSpec
 	}
 	r.Event(corev1.EventTypeNormal, "Pulling", fmt.Sprintf("Pulling image %q", image))
 	began := time.Now()
-	ref, err := p.pullWithSecrets(ctx, r, spec)
+	ref, used, err := p.pullWithSecrets(ctx, r, spec)
 	if err != nil {
 		if ctx.Err() != nil {
 			return Result{}, &Error{Reason: ErrImagePull, Message: ctx.Err().Error()}
@@ -162,6 +177,9 @@ func (p *Puller) pull(ctx context.Context, r Request, spec *runtimeapi.ImageSpec
 	if found.Ref == "" {
 		found.Ref = ref
 	}
+	if err := p.access.pulled(spec.Image, found.Ref, used); err != nil {
+		p.cfg.Log.Warn("cannot record with what an image was pulled", "image", spec.Image, base.KeyError, err)
+	}
 	r.Event(corev1.EventTypeNormal, "Pulled", fmt.Sprintf("Successfully pulled image %q in %v (%v including waiting). Image size: %d bytes.", image, took, took, size))
 	p.setFailure(key, failure{})
 	found.Pulled = true
@@ -177,24 +195,28 @@ func messageOf(err error) string {
 }
 
 // pullWithSecrets tries the credentials that fit the image one after the other,
-// or none at all if there are none.
-func (p *Puller) pullWithSecrets(ctx context.Context, r Request, spec *runtimeapi.ImageSpec) (string, error) {
-	auths := p.credentials(r.Pod, spec.Image)
-	if len(auths) == 0 {
-		auths = []*runtimeapi.AuthConfig{nil}
+// or none at all if there are none; used says which ones did it.
+func (p *Puller) pullWithSecrets(ctx context.Context, r Request, spec *runtimeapi.ImageSpec) (ref string, used *pullSecret, err error) {
+	pull := func(auth *runtimeapi.AuthConfig) (string, error) {
+		resp, err := p.cfg.Images.PullImage(ctx, &runtimeapi.PullImageRequest{Image: spec, Auth: auth, SandboxConfig: r.Sandbox})
+		return resp.GetImageRef(), err
+	}
+	creds := p.credentials(r.Pod, spec.Image)
+	if len(creds) == 0 {
+		ref, err = pull(nil)
+		return ref, nil, err
 	}
 	var errs []error
-	for _, auth := range auths {
-		resp, err := p.cfg.Images.PullImage(ctx, &runtimeapi.PullImageRequest{Image: spec, Auth: auth, SandboxConfig: r.Sandbox})
-		if err == nil {
-			return resp.ImageRef, nil
+	for i := range creds {
+		if ref, err = pull(creds[i].auth); err == nil {
+			return ref, &creds[i].source, nil
 		}
 		errs = append(errs, err)
 	}
 	if len(errs) == 1 {
-		return "", errs[0]
+		return "", nil, errs[0]
 	}
-	return "", errors.Join(errs...)
+	return "", nil, errors.Join(errs...)
 }
 
 func (p *Puller) inspect(ctx context.Context, spec *runtimeapi.ImageSpec) (*Result, error) {
