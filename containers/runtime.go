@@ -15,7 +15,6 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/periplus/periplus/base"
 	"github.com/periplus/periplus/containers/monitor"
 	"github.com/periplus/periplus/containers/monitor/bin"
 	"github.com/periplus/periplus/containers/oci"
@@ -64,7 +63,7 @@ func New(cfg Config) (*Runtime, error) {
 	}
 	r := &Runtime{
 		cfg:        cfg,
-		log:        cfg.Log.With(base.KeyComponent, "containers"),
+		log:        cfg.Log,
 		client:     monitor.Client{Socket: filepath.Join(cfg.RunDir, monitor.SocketName)},
 		ready:      make(chan struct{}),
 		sandboxes:  map[string]*podSandbox{},

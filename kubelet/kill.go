@@ -12,7 +12,7 @@ import (
 	"github.com/periplus/periplus/base"
 )
 
-// minimalGrace is what a container gets at least after its preStop hook, in seconds.
+// minimalGrace is what a container gets at least between the signal and its death, in seconds.
 const minimalGrace = 2
 
 // killPod stops a pod's containers and its sandboxes. App containers stop side
@@ -121,10 +121,7 @@ func (k *Kubelet) stopContainer(ctx context.Context, pod *corev1.Pod, o stop) er
 		waitFor(ctx, o.turn, time.Duration(grace)*time.Second)
 	}
 	grace -= int64(time.Since(began) / time.Second)
-	if o.override == nil && grace < minimalGrace {
-		grace = minimalGrace
-	}
-	_, err := k.cfg.Runtime.StopContainer(ctx, &runtimeapi.StopContainerRequest{ContainerId: c.id, Timeout: max(grace, 0)})
+	_, err := k.cfg.Runtime.StopContainer(ctx, &runtimeapi.StopContainerRequest{ContainerId: c.id, Timeout: max(grace, minimalGrace)})
 	if isNotFound(err) {
 		return nil
 	}

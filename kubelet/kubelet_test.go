@@ -202,7 +202,7 @@ func TestRestartAdoptsContainers(t *testing.T) {
 		r.start()
 		r.settle()
 		after := strings.Join(r.runtime.Calls()[before:], ", ")
-		if after != "stop web 1, stop-sandbox gone, remove web, remove-sandbox gone" {
+		if after != "stop web 2, stop-sandbox gone, remove web, remove-sandbox gone" {
 			t.Errorf("calls after the restart: %s", after)
 		}
 		if r.writes() != writes {

@@ -29,7 +29,8 @@ func (w *worker) terminate(ctx context.Context, pod *corev1.Pod, removed bool) (
 		// Readiness may still change while the containers take their time.
 		w.status.set(w.report(pod), w.k.cfg.StatusDelay)
 	}
-	err = w.k.killPod(ctx, pod, rt, s.cause.grace)
+	grace := w.endGrace(pod, removed)
+	err = w.k.killPod(ctx, pod, rt, &grace)
 	if ctx.Err() != nil {
 		return 0, false
 	}
@@ -56,6 +57,20 @@ func (w *worker) terminate(ctx context.Context, pod *corev1.Pod, removed bool) (
 	w.step(pod, "stopped", began, nil)
 	s.failures = 0
 	return w.finish(ctx, pod, removed)
+}
+
+// endGrace is how many seconds the containers of a pod that ends have: the
+// shortest of what the deletion, the cause and the spec say, and at least one. A
+// pod that vanished from the API without a deletion was removed by force.
+func (w *worker) endGrace(pod *corev1.Pod, removed bool) int64 {
+	grace := graceOf(pod)
+	if removed && pod.DeletionTimestamp == nil && !isStatic(pod) {
+		grace = 1
+	}
+	if g := w.state.cause.grace; g != nil {
+		grace = min(grace, *g)
+	}
+	return max(grace, 1)
 }
 
 // release gives back volumes and cgroup.

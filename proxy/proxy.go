@@ -125,7 +125,7 @@ func (p *Proxy) inStep() {
 // serve is the loop of one backend: wait for an event, take all that has
 // changed, program it.
 func (p *Proxy) serve(ctx context.Context, f *family) {
-	log := p.cfg.Log.With(base.KeyComponent, "proxy", "backend", f.backend.Name())
+	log := p.cfg.Log.With("backend", f.backend.Name())
 	replace, first, delay := true, true, retryMin
 	var retry <-chan time.Time
 	for {
