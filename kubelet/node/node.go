@@ -104,6 +104,7 @@ func (n *Node) Run(ctx context.Context) error {
 	if n.own {
 		tasks.Go(func() { n.informer.RunWithContext(ctx) })
 	}
+	n.event(corev1.EventTypeNormal, "Starting", "Starting kubelet.")
 	if err := n.register(ctx); err != nil {
 		return err
 	}
@@ -132,6 +133,13 @@ func (n *Node) seen(obj any) {
 	n.mu.Unlock()
 	if before == nil || before.Spec.PodCIDR != node.Spec.PodCIDR {
 		n.Changed()
+	}
+	switch {
+	case before == nil || before.Spec.Unschedulable == node.Spec.Unschedulable:
+	case node.Spec.Unschedulable:
+		n.statusEvent("NodeNotSchedulable")
+	default:
+		n.statusEvent("NodeSchedulable")
 	}
 }
 
@@ -163,6 +171,7 @@ func (n *Node) tryRegister(ctx context.Context) error {
 		n.cfg.Log.Info("node registered", base.KeyNode, n.cfg.Name)
 		n.written = time.Now()
 		n.setCurrent(created)
+		n.tell(&corev1.NodeStatus{}, &created.Status)
 		return nil
 	}
 	if !apierrors.IsAlreadyExists(err) {
@@ -267,6 +276,7 @@ func (n *Node) syncStatus(ctx context.Context) (ready bool) {
 	default:
 		n.written = time.Now()
 		n.setCurrent(got)
+		n.tell(&node.Status, &got.Status)
 	}
 	return ready
 }
