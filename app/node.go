@@ -10,6 +10,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	goruntime "runtime"
 	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
@@ -250,6 +251,7 @@ func (w *worker) newKubelet(ctx context.Context, c kubernetes.Interface) (*kubel
 		stop()
 		return nil, nil, err
 	}
+	cgroups.Limit(int64(goruntime.NumCPU())*1000, node.MemoryCapacity())
 	made, err := kubelet.New(kubelet.Config{
 		NodeName: w.config.NodeName, Client: c, Pods: pods, NodeInformer: nodes,
 		Services: services.Lister(), ServicesSynced: serviceInformer.HasSyncedChecker().Done(), Objects: sources,

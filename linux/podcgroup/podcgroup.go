@@ -25,8 +25,12 @@ type Tree struct {
 	unified    bool
 	trees      []string // v1: distinct hierarchies' directories; v2: the one
 
-	mu   sync.Mutex // guards pods and serialises changes of the shared parents
-	pods map[types.UID]string
+	mu        sync.Mutex // guards the rest and serialises changes of the shared parents
+	pods      map[types.UID]string
+	requests  map[types.UID]int64 // CPU of burstable pods, in millicores
+	node      limits              // of all pods together
+	burstable int64               // shares that the class has; 0: not set yet
+	prepared  bool                // the shared parents have their limits
 }
 
 // New returns the Tree below root ("/" if empty) of the machine's cgroup file system.
@@ -34,7 +38,7 @@ func New(root string) (*Tree, error) { return NewAt("/sys/fs/cgroup", root) }
 
 // NewAt is New for a cgroup file system mounted elsewhere.
 func NewAt(mountPoint, root string) (*Tree, error) {
-	t := &Tree{mountPoint: mountPoint, root: filepath.Join("/", root), pods: map[types.UID]string{}}
+	t := &Tree{mountPoint: mountPoint, root: filepath.Join("/", root), pods: map[types.UID]string{}, requests: map[types.UID]int64{}}
 	if _, err := os.Stat(filepath.Join(mountPoint, "cgroup.controllers")); err == nil {
 		t.unified, t.trees = true, []string{mountPoint}
 		return t, nil
@@ -72,16 +76,28 @@ func (t *Tree) Ensure(pod *corev1.Pod) (string, error) {
 	parent := t.Parent(pod)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for _, tree := range t.trees {
-		if err := t.mkdir(tree, parent); err != nil {
-			return "", fmt.Errorf("making the cgroup of pod %s: %w", pod.UID, err)
-		}
+	if err := t.mkdirAll(parent); err != nil {
+		return "", fmt.Errorf("making the cgroup of pod %s: %w", pod.UID, err)
 	}
 	if err := t.limit(parent, limitsOf(pod)); err != nil {
 		return "", fmt.Errorf("limiting the cgroup of pod %s: %w", pod.UID, err)
 	}
 	t.pods[pod.UID] = parent
+	if err := t.shareOut(pod); err != nil {
+		return "", fmt.Errorf("dividing the processors among the classes of pods: %w", err)
+	}
 	return parent, nil
+}
+
+func (t *Tree) mkdirAll(paths ...string) error {
+	for _, tree := range t.trees {
+		for _, p := range paths {
+			if err := t.mkdir(tree, p); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // mkdir makes parent and what is above it in one hierarchy. New directories of
@@ -162,8 +178,12 @@ func (t *Tree) limit(parent string, l limits) error {
 		if l.memory > 0 {
 			memory = str(l.memory)
 		}
+		if l.shares > 0 {
+			if err := set("", "cpu.weight", str(weight(l.shares))); err != nil {
+				return err
+			}
+		}
 		return errors.Join(
-			set("", "cpu.weight", str(weight(l.shares))),
 			set("", "cpu.max", quota+" "+str(Period)),
 			set("", "memory.max", memory))
 	}
@@ -174,8 +194,12 @@ func (t *Tree) limit(parent string, l limits) error {
 	if l.memory > 0 {
 		memory = l.memory
 	}
+	if l.shares > 0 {
+		if err := set("cpu", "cpu.shares", str(l.shares)); err != nil {
+			return err
+		}
+	}
 	return errors.Join(
-		set("cpu", "cpu.shares", str(l.shares)),
 		set("cpu", "cpu.cfs_period_us", str(Period)),
 		set("cpu", "cpu.cfs_quota_us", str(quota)),
 		set("memory", "memory.limit_in_bytes", str(memory)))
@@ -202,6 +226,10 @@ func (t *Tree) Remove(pod types.UID) error {
 		}
 	}
 	delete(t.pods, pod)
+	if _, ok := t.requests[pod]; ok {
+		delete(t.requests, pod)
+		return t.shareOut(nil)
+	}
 	return nil
 }
 
@@ -251,5 +279,7 @@ func (t *Tree) RemoveAll() error {
 		}
 	}
 	clear(t.pods)
+	clear(t.requests)
+	t.prepared, t.burstable = false, 0
 	return nil
 }

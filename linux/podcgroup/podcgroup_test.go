@@ -69,6 +69,7 @@ func TestMachine(t *testing.T) {
 		t.Skipf("no cgroups here: %v", err)
 	}
 	t.Cleanup(func() { sweep(t, root) })
+	tree.Limit(4000, 1<<30)
 
 	p := pod(list("500m", "64Mi"), list("1", "64Mi"))
 	parent, err := tree.Ensure(p)
@@ -92,6 +93,22 @@ func TestMachine(t *testing.T) {
 	check("512", "/sys/fs/cgroup/cpu"+parent+"/cpu.shares")
 	check("100000", "/sys/fs/cgroup/cpu"+parent+"/cpu.cfs_quota_us")
 	check("67108864", "/sys/fs/cgroup/memory"+parent+"/memory.limit_in_bytes", "/sys/fs/cgroup"+parent+"/memory.max")
+
+	// The classes share the processors: what Burstable requests, and the least for BestEffort.
+	check("2", "/sys/fs/cgroup/cpu"+root+"/kubepods/besteffort/cpu.shares")
+	check("512", "/sys/fs/cgroup/cpu"+root+"/kubepods/burstable/cpu.shares")
+	check("4096", "/sys/fs/cgroup/cpu"+root+"/kubepods/cpu.shares")
+	check("1073741824", "/sys/fs/cgroup/memory"+root+"/kubepods/memory.limit_in_bytes", "/sys/fs/cgroup"+root+"/kubepods/memory.max")
+	second := pod(list("250m", ""), nil)
+	second.UID = "8c1c"
+	if _, err := tree.Ensure(second); err != nil {
+		t.Fatal(err)
+	}
+	check("768", "/sys/fs/cgroup/cpu"+root+"/kubepods/burstable/cpu.shares")
+	if err := tree.Remove(second.UID); err != nil {
+		t.Fatal(err)
+	}
+	check("512", "/sys/fs/cgroup/cpu"+root+"/kubepods/burstable/cpu.shares")
 
 	// Another process, which remembers nothing, removes it with what a runtime left in it.
 	for _, dir := range find(parent) {
@@ -118,7 +135,7 @@ func find(path string) []string {
 }
 
 func sweep(t *testing.T, root string) {
-	for _, dir := range []string{"/kubepods/burstable", "/kubepods", ""} {
+	for _, dir := range []string{"/kubepods/burstable", "/kubepods/besteffort", "/kubepods", ""} {
 		for _, d := range find(root + dir) {
 			if fi, err := os.Lstat(filepath.Dir(d)); err == nil && fi.Mode()&os.ModeSymlink != 0 {
 				continue
