@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 )
@@ -13,6 +15,13 @@ import (
 // MaxLogLine is how many bytes of content one entry of a log carries at most;
 // longer lines go on in further entries.
 const MaxLogLine = 16 << 10
+
+// A log that has grown to MaxLogSize bytes goes on in a new file; at most
+// MaxLogFiles are kept, the newer ones.
+const (
+	MaxLogSize  = 10 << 20
+	MaxLogFiles = 5
+)
 
 // A LogEntry is one line of a CRI log file:
 //
@@ -74,13 +83,16 @@ func ParseLogEntry(line []byte) (LogEntry, error) {
 
 // A logFile is a container's log; both streams write to it.
 type logFile struct {
-	mu   sync.Mutex
 	path string
-	file *os.File // nil: output is dropped
+	most int64 // size at which it is rotated
+
+	mu   sync.Mutex // guards the rest
+	file *os.File   // nil: output is dropped
+	size int64
 }
 
 func openLog(path string) (*logFile, error) {
-	l := &logFile{path: path}
+	l := &logFile{path: path, most: MaxLogSize}
 	if path == "" {
 		return l, nil
 	}
@@ -96,16 +108,25 @@ func (l *logFile) reopen() error {
 	if err := os.MkdirAll(filepath.Dir(l.path), 0o755); err != nil {
 		return err
 	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.openLocked()
+}
+
+func (l *logFile) openLocked() error {
 	f, err := os.OpenFile(l.path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o640)
 	if err != nil {
 		return err
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
+	size, err := f.Seek(0, io.SeekEnd)
+	if err != nil {
+		f.Close()
+		return err
+	}
 	if l.file != nil {
 		l.file.Close()
 	}
-	l.file = f
+	l.file, l.size = f, size
 	return nil
 }
 
@@ -114,8 +135,27 @@ func (l *logFile) reopen() error {
 func (l *logFile) write(p []byte) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.file != nil {
-		_, _ = l.file.Write(p)
+	if l.file == nil {
+		return
+	}
+	n, _ := l.file.Write(p)
+	if l.size += int64(n); l.size >= l.most {
+		l.rotateLocked()
+	}
+}
+
+// rotateLocked moves the file away, as "<path>.<time>" like a kubelet would, and
+// begins a new one. If that fails the log goes on growing until the next try.
+func (l *logFile) rotateLocked() {
+	l.size = 0
+	old, _ := filepath.Glob(l.path + ".*") // the pattern is well-formed
+	slices.Sort(old)                       // by time
+	for len(old) > MaxLogFiles-2 {
+		os.Remove(old[0])
+		old = old[1:]
+	}
+	if err := os.Rename(l.path, l.path+"."+time.Now().UTC().Format("20060102-150405.000000")); err == nil {
+		_ = l.openLocked()
 	}
 }
 

@@ -2,6 +2,8 @@ package monitor
 
 import (
 	"bytes"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -38,6 +40,44 @@ func TestLogEntries(t *testing.T) {
 		if string(log) != want.String() {
 			t.Errorf("%s: %.200q, want %.200q", name, log, want.String())
 		}
+	}
+}
+
+// TestLogRotation writes more than the kept files can hold.
+func TestLogRotation(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "c", "0.log")
+	l, err := openLog(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.most = 10
+	for range 20 {
+		l.write([]byte("123456\n"))
+	}
+	l.close()
+	files, err := filepath.Glob(path + "*")
+	if err != nil || len(files) != MaxLogFiles {
+		t.Errorf("%v, %v, want %d files", files, err, MaxLogFiles)
+	}
+	for _, f := range files {
+		if info, err := os.Stat(f); err != nil || info.Size() > 14 {
+			t.Errorf("%s: %v, %v", f, info, err)
+		}
+	}
+	// The size is known again after a restart.
+	if err := os.WriteFile(path, []byte("123456789"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if l, err = openLog(path); err != nil {
+		t.Fatal(err)
+	}
+	l.most = 10
+	l.write([]byte("0"))
+	l.write([]byte("x"))
+	l.close()
+	if b, err := os.ReadFile(path); err != nil || string(b) != "x" {
+		t.Errorf("%q, %v after a restart", b, err)
 	}
 }
 
