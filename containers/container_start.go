@@ -52,9 +52,9 @@ func (r *Runtime) startContainer(ctx context.Context, c *container) error {
 	// monitor bounds the time.
 	started, err := r.launch(context.WithoutCancel(ctx), c)
 	if err != nil {
-		err = fmt.Errorf("OCI runtime create failed: %w", err)
+		err = fmt.Errorf("OCI runtime create failed: %w", explain(err))
 		r.startFailed(c, err)
-		return status.Errorf(codes.Unknown, "failed to start container %q: %v", c.rec.ID, err)
+		return status.Error(codes.Unknown, err.Error())
 	}
 	c.mu.Lock()
 	c.starting = false

@@ -171,7 +171,7 @@ func (r *Runtime) execPipes(ctx context.Context, req monitor.ExecRequest, e exec
 	closeFiles(theirs[:])
 	if err != nil {
 		copies.Wait() // nobody holds the other ends
-		return 0, err
+		return 0, execFailed(err)
 	}
 	if input != nil {
 		// Not waited for: the client's stream ends only when it hangs up.
@@ -190,6 +190,8 @@ func (r *Runtime) execPipes(ctx context.Context, req monitor.ExecRequest, e exec
 	}
 	return exit.Code, err
 }
+
+func execFailed(err error) error { return fmt.Errorf("OCI runtime exec failed: %w", explain(err)) }
 
 // copyOut goes on reading when the reader of w is gone, so that the command can
 // end as it likes.
@@ -214,7 +216,7 @@ func (r *Runtime) execTTY(ctx context.Context, req monitor.ExecRequest, e execut
 	req.ConsoleSocket = console.Path
 	p, err := r.client.Exec(ctx, req, null, null, null)
 	if err != nil {
-		return 0, err
+		return 0, execFailed(err)
 	}
 	master, err := console.Receive()
 	if err != nil {
@@ -281,7 +283,7 @@ func (s streamer) Exec(ctx context.Context, id string, cmd []string, in io.Reade
 	}
 	code, err := s.r.exec(ctx, c, e)
 	if err != nil {
-		return err
+		return fmt.Errorf("failed to exec in container: %w", err)
 	}
 	if code != 0 {
 		return &utilexec.CodeExitError{Err: fmt.Errorf("error executing command %v, exit code %d", cmd, code), Code: code}
