@@ -6,6 +6,7 @@ import (
 	"crypto/elliptic"
 	"crypto/rand"
 	"log/slog"
+	"net"
 	"net/netip"
 	"testing"
 
@@ -25,21 +26,29 @@ import (
 // start runs a server over a store in memory and returns a client that may do everything.
 func start(t *testing.T) (*apiserver.Server, *kubernetes.Clientset) {
 	t.Helper()
+	return startWith(t, func(*apiserver.Config) {})
+}
+
+// startWith is start with further settings and listeners.
+func startWith(t *testing.T, set func(*apiserver.Config), listeners ...net.Listener) (*apiserver.Server, *kubernetes.Clientset) {
+	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := apiserver.New(apiserver.Config{
+	config := apiserver.Config{
 		Store: mem.New(), Version: "v1.37.2", ServiceAccountKey: key,
 		ServiceCIDRs: []netip.Prefix{netip.MustParsePrefix("10.43.0.0/16")},
 		Advertise:    netip.MustParseAddrPort("192.0.2.1:6443"), Log: slog.New(slog.DiscardHandler),
-	})
+	}
+	set(&config)
+	s, err := apiserver.New(config)
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
-	go func() { done <- s.Run(ctx) }()
+	go func() { done <- s.Run(ctx, listeners...) }()
 	t.Cleanup(func() {
 		cancel()
 		if err := <-done; err != nil {

@@ -10,8 +10,10 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/yaml"
 
 	"github.com/periplus/periplus/apiserver/request"
@@ -107,12 +109,15 @@ func badRequest(err error, want schema.GroupVersionKind) error {
 	return apierrors.NewBadRequest(fmt.Sprintf("%s in version %q cannot be handled as a %s: %v", want.Kind, want.Version, want.Kind, err))
 }
 
-// decodeOptions fills options (CreateOptions, ListOptions …) from a query.
+// decodeOptions fills options (CreateOptions, ListOptions …) from a query and
+// validates those that are not validated with their body or selectors.
 func decodeOptions(query url.Values, into runtime.Object) error {
 	if len(query) == 0 {
 		return nil
 	}
 	var err error
+	var errs field.ErrorList
+	kind := ""
 	switch o := into.(type) {
 	case *metav1.ListOptions:
 		err = metav1.Convert_url_Values_To_v1_ListOptions(&query, o, nil)
@@ -120,10 +125,15 @@ func decodeOptions(query url.Values, into runtime.Object) error {
 		err = metav1.Convert_url_Values_To_v1_GetOptions(&query, o, nil)
 	case *metav1.CreateOptions:
 		err = metav1.Convert_url_Values_To_v1_CreateOptions(&query, o, nil)
+		kind, errs = "CreateOptions", metav1validation.ValidateCreateOptions(o)
 	case *metav1.UpdateOptions:
 		err = metav1.Convert_url_Values_To_v1_UpdateOptions(&query, o, nil)
+		kind, errs = "UpdateOptions", metav1validation.ValidateUpdateOptions(o)
 	case *metav1.PatchOptions:
 		err = metav1.Convert_url_Values_To_v1_PatchOptions(&query, o, nil)
+		// What may go with which kind of patch comes later.
+		kind, errs = "PatchOptions", metav1validation.ValidateUpdateOptions(&metav1.UpdateOptions{
+			DryRun: o.DryRun, FieldManager: o.FieldManager, FieldValidation: o.FieldValidation})
 	case *metav1.DeleteOptions:
 		err = metav1.Convert_url_Values_To_v1_DeleteOptions(&query, o, nil)
 	default:
@@ -132,28 +142,22 @@ func decodeOptions(query url.Values, into runtime.Object) error {
 	if err != nil {
 		return apierrors.NewBadRequest(err.Error())
 	}
-	return nil
+	return invalidOptions(kind, errs)
+}
+
+func invalidOptions(kind string, errs field.ErrorList) error {
+	if len(errs) == 0 {
+		return nil
+	}
+	return apierrors.NewInvalid(schema.GroupKind{Group: metav1.GroupName, Kind: kind}, "", errs)
 }
 
 // fieldValidation returns the wanted treatment of unknown fields; Warn by default.
-func fieldValidation(v string) (string, error) {
-	switch v {
-	case "":
-		return metav1.FieldValidationWarn, nil
-	case metav1.FieldValidationIgnore, metav1.FieldValidationWarn, metav1.FieldValidationStrict:
-		return v, nil
+func fieldValidation(v string) string {
+	if v == "" {
+		return metav1.FieldValidationWarn
 	}
-	return "", apierrors.NewBadRequest(fmt.Sprintf("fieldValidation: Unsupported value: %q: supported values: %q, %q, %q", v, metav1.FieldValidationIgnore, metav1.FieldValidationStrict, metav1.FieldValidationWarn))
-}
-
-// dryRun reads the dryRun parameter; only "All" is allowed.
-func dryRun(values []string) (bool, error) {
-	for _, v := range values {
-		if v != metav1.DryRunAll {
-			return false, apierrors.NewBadRequest(fmt.Sprintf("dryRun: Unsupported value: %q: supported values: %q", v, metav1.DryRunAll))
-		}
-	}
-	return len(values) > 0, nil
+	return v
 }
 
 // decodeOptionsBody decodes options sent as a body. They are registered in

@@ -44,10 +44,7 @@ func (o *Objects) Delete(ctx context.Context, namespace, name string, options *m
 	if errs := metav1validation.ValidateDeleteOptions(options); len(errs) > 0 {
 		return nil, false, apierrors.NewInvalid(schema.GroupKind{Group: metav1.GroupName, Kind: "DeleteOptions"}, "", errs)
 	}
-	dry, err := dryRun(options.DryRun)
-	if err != nil {
-		return nil, false, err
-	}
+	dry := len(options.DryRun) > 0
 	start := time.Now()
 	for {
 		if err := o.set.Sync(ctx); err != nil {

@@ -284,15 +284,15 @@ func (e *endpoint) dispatch(w http.ResponseWriter, r *http.Request, c *call) err
 // Decode reads a request's body as an object of the given kind, as strictly as
 // the request asks for.
 func (s *Server) Decode(w http.ResponseWriter, r *http.Request, gvk schema.GroupVersionKind, into runtime.Object) (runtime.Object, error) {
-	validation, err := fieldValidation(r.URL.Query().Get("fieldValidation"))
-	if err != nil {
+	options := &metav1.CreateOptions{}
+	if err := decodeOptions(r.URL.Query(), options); err != nil {
 		return nil, err
 	}
 	body, err := readBody(w, r)
 	if err != nil {
 		return nil, err
 	}
-	return s.codecs.decodeBody(r, body, gvk, into, validation)
+	return s.codecs.decodeBody(r, body, gvk, into, fieldValidation(options.FieldValidation))
 }
 
 // Version returns a number that changes with every change of a resource's objects.

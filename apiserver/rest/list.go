@@ -12,6 +12,8 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/internalversion"
+	"k8s.io/apimachinery/pkg/apis/meta/internalversion/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
@@ -59,7 +61,7 @@ func (e *endpoint) listQuery(r *http.Request, c *call) (*query, error) {
 		q.name = c.info.Name
 		q.fields = fields.AndSelectors(q.fields, fields.OneTermEqualSelector("metadata.name", c.info.Name))
 	}
-	return q, checkRevisionMatch(&q.ListOptions)
+	return q, checkOptions(&q.ListOptions, c.info.Verb == "watch")
 }
 
 func (e *endpoint) checkFields(s fields.Selector) error {
@@ -75,20 +77,11 @@ func (e *endpoint) checkFields(s fields.Selector) error {
 	return nil
 }
 
-func checkRevisionMatch(o *metav1.ListOptions) error {
-	switch o.ResourceVersionMatch {
-	case "":
-	case metav1.ResourceVersionMatchExact, metav1.ResourceVersionMatchNotOlderThan:
-		if o.ResourceVersion == "" && (o.SendInitialEvents == nil || o.ResourceVersionMatch == metav1.ResourceVersionMatchExact) {
-			return apierrors.NewBadRequest("resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden unless resourceVersion is provided")
-		}
-		if o.ResourceVersion == "0" && o.ResourceVersionMatch == metav1.ResourceVersionMatchExact {
-			return apierrors.NewBadRequest(`resourceVersionMatch: Forbidden: resourceVersionMatch "exact" is forbidden for resourceVersion "0"`)
-		}
-	default:
-		return apierrors.NewBadRequest(fmt.Sprintf("resourceVersionMatch: Unsupported value: %q: supported values: %q, %q, %q", o.ResourceVersionMatch, metav1.ResourceVersionMatchExact, metav1.ResourceVersionMatchNotOlderThan, ""))
-	}
-	return nil
+func checkOptions(o *metav1.ListOptions, isWatch bool) error {
+	return invalidOptions("ListOptions", validation.ValidateListOptions(&internalversion.ListOptions{
+		Watch: isWatch, ResourceVersion: o.ResourceVersion, ResourceVersionMatch: o.ResourceVersionMatch,
+		Continue: o.Continue, SendInitialEvents: o.SendInitialEvents,
+	}, true))
 }
 
 // prefix is where the query's objects begin in the store; start the first key.
@@ -152,6 +145,9 @@ func (e *endpoint) collect(ctx context.Context, q *query) (*page, error) {
 	if q.ResourceVersionMatch == metav1.ResourceVersionMatchExact {
 		rev, err := parseRevision(q.ResourceVersion)
 		if err != nil {
+			return nil, err
+		}
+		if err := e.fresh(ctx, q.ResourceVersion); err != nil { // not of the future
 			return nil, err
 		}
 		_, start := e.prefix(q)

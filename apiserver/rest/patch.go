@@ -46,9 +46,7 @@ func (e *endpoint) readPatch(w http.ResponseWriter, r *http.Request, options *me
 			field.Forbidden(field.NewPath("force"), "may not be specified for non-apply patch")})
 	}
 	var err error
-	if p.validation, err = fieldValidation(options.FieldValidation); err != nil {
-		return nil, err
-	}
+	p.validation = fieldValidation(options.FieldValidation)
 	if p.body, err = readBody(w, r); err != nil {
 		return nil, err
 	}
@@ -147,10 +145,7 @@ func (e *endpoint) patch(w http.ResponseWriter, r *http.Request, c *call, s regi
 	if err := decodeOptions(r.URL.Query(), options); err != nil {
 		return err
 	}
-	dry, err := dryRun(options.DryRun)
-	if err != nil {
-		return err
-	}
+	dry := len(options.DryRun) > 0
 	p, err := e.readPatch(w, r, options)
 	if err != nil {
 		return err

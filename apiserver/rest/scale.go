@@ -15,10 +15,7 @@ import (
 var scaleKind = autoscalingv1.SchemeGroupVersion.WithKind("Scale")
 
 func (e *endpoint) decodeScale(w http.ResponseWriter, r *http.Request, validation string) (*autoscalingv1.Scale, error) {
-	validation, err := fieldValidation(validation)
-	if err != nil {
-		return nil, err
-	}
+	validation = fieldValidation(validation)
 	body, err := readBody(w, r)
 	if err != nil {
 		return nil, err

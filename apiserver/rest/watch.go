@@ -10,7 +10,6 @@ import (
 	"strconv"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
@@ -54,9 +53,6 @@ func (e *endpoint) watch(w http.ResponseWriter, r *http.Request, c *call) error 
 		return notAcceptable()
 	}
 	initial := q.SendInitialEvents != nil && *q.SendInitialEvents
-	if err := checkInitialEvents(&q.ListOptions); err != nil {
-		return err
-	}
 	timeout := minWatch + rand.N(minWatch)
 	if q.TimeoutSeconds != nil && *q.TimeoutSeconds > 0 {
 		timeout = time.Duration(*q.TimeoutSeconds) * time.Second
@@ -111,19 +107,6 @@ func (e *endpoint) watch(w http.ResponseWriter, r *http.Request, c *call) error 
 		wr.written = rev
 	}
 	wr.run(ctx, source)
-	return nil
-}
-
-func checkInitialEvents(o *metav1.ListOptions) error {
-	if o.SendInitialEvents == nil {
-		if o.ResourceVersionMatch != "" {
-			return apierrors.NewBadRequest("resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided")
-		}
-		return nil
-	}
-	if o.ResourceVersionMatch != metav1.ResourceVersionMatchNotOlderThan {
-		return apierrors.NewBadRequest("resourceVersionMatch: Forbidden: sendInitialEvents requires setting resourceVersionMatch to NotOlderThan")
-	}
 	return nil
 }
 

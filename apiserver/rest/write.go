@@ -15,10 +15,7 @@ import (
 
 // decode reads the request's object and turns it into the stored version.
 func (e *endpoint) decode(w http.ResponseWriter, r *http.Request, validation string) (runtime.Object, error) {
-	validation, err := fieldValidation(validation)
-	if err != nil {
-		return nil, err
-	}
+	validation = fieldValidation(validation)
 	body, err := readBody(w, r)
 	if err != nil {
 		return nil, err
@@ -55,10 +52,7 @@ func (e *endpoint) create(w http.ResponseWriter, r *http.Request, c *call) error
 	if err := decodeOptions(r.URL.Query(), options); err != nil {
 		return err
 	}
-	dry, err := dryRun(options.DryRun)
-	if err != nil {
-		return err
-	}
+	dry := len(options.DryRun) > 0
 	obj, err := e.decode(w, r, options.FieldValidation)
 	if err != nil {
 		return err
@@ -118,10 +112,7 @@ func (e *endpoint) update(w http.ResponseWriter, r *http.Request, c *call, s reg
 	if err := decodeOptions(r.URL.Query(), options); err != nil {
 		return err
 	}
-	dry, err := dryRun(options.DryRun)
-	if err != nil {
-		return err
-	}
+	dry := len(options.DryRun) > 0
 	wanted, err := e.decode(w, r, options.FieldValidation)
 	if err != nil {
 		return err
@@ -221,10 +212,7 @@ func (e *endpoint) scale(w http.ResponseWriter, r *http.Request, c *call) error 
 }
 
 func (e *endpoint) updateScale(w http.ResponseWriter, r *http.Request, c *call, options runtime.Object, dryRuns []string, change Change) error {
-	dry, err := dryRun(dryRuns)
-	if err != nil {
-		return err
-	}
+	dry := len(dryRuns) > 0
 	obj, _, err := e.objects.Update(r.Context(), c.info.Namespace, c.info.Name, change, Write{
 		Strategy: e.objects.Resource.Strategy, Subresource: "scale", Options: options, DryRun: dry,
 	})

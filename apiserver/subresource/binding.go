@@ -82,6 +82,7 @@ func assign(pod *corev1.Pod, b *corev1.Binding, pods *rest.Objects) (*corev1.Pod
 	out := pod.DeepCopy()
 	out.ResourceVersion = ""
 	out.Spec.NodeName = b.Target.Name
+	out.Status.NominatedNodeName = "" // it has served its purpose
 	if len(b.Annotations) > 0 && out.Annotations == nil {
 		out.Annotations = map[string]string{}
 	}

@@ -2,7 +2,9 @@ package subresource
 
 import (
 	"crypto/tls"
+	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httputil"
@@ -67,7 +69,12 @@ func (k *kubelets) address(node string) (string, error) {
 
 // forward passes the request on; upgrades (SPDY, WebSocket) become a tunnel.
 func (k *kubelets) forward(w http.ResponseWriter, r *http.Request, target *url.URL, t http.RoundTripper) error {
-	proxy := &httputil.ReverseProxy{
+	k.proxy(target, t).ServeHTTP(w, r)
+	return nil
+}
+
+func (k *kubelets) proxy(target *url.URL, t http.RoundTripper) *httputil.ReverseProxy {
+	return &httputil.ReverseProxy{
 		Transport: t, FlushInterval: -1,
 		Rewrite: func(p *httputil.ProxyRequest) {
 			p.Out.URL = target
@@ -75,10 +82,31 @@ func (k *kubelets) forward(w http.ResponseWriter, r *http.Request, target *url.U
 			p.SetXForwarded()
 			p.Out.Header.Del("Authorization") // the caller's credentials are ours alone
 		},
-		ErrorHandler: k.Error,
+		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
+			if status := apierrors.APIStatus(nil); errors.As(err, &status) {
+				k.Server.Codecs().WriteError(w, r, err)
+				return
+			}
+			k.Error(w, r, err)
+		},
 	}
-	proxy.ServeHTTP(w, r)
-	return nil
+}
+
+// refusal turns a kubelet's refusal, which is plain text, into an API error.
+func refusal(resp *http.Response) error {
+	if resp.StatusCode >= 200 && resp.StatusCode < 300 {
+		return nil
+	}
+	b, _ := io.ReadAll(io.LimitReader(resp.Body, 50<<10)) // what arrived says enough
+	resp.Body.Close()
+	text := strings.TrimSpace(string(b))
+	switch resp.StatusCode {
+	case http.StatusBadRequest:
+		return apierrors.NewBadRequest(text)
+	case http.StatusInternalServerError:
+		return apierrors.NewInternalError(errors.New(text))
+	}
+	return apierrors.NewGenericServerResponse(resp.StatusCode, "get", schema.GroupResource{Resource: "pods/log"}, "", text, 0, false)
 }
 
 // pod returns the pod of a request, which must be on a node.
@@ -157,5 +185,8 @@ func (k *kubelets) log(w http.ResponseWriter, r *http.Request, info *request.Inf
 	if err != nil {
 		return err
 	}
-	return k.forward(w, r, target, k.transport)
+	proxy := k.proxy(target, k.transport)
+	proxy.ModifyResponse = refusal
+	proxy.ServeHTTP(w, r)
+	return nil
 }

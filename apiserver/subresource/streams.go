@@ -9,6 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	upgrade "k8s.io/apimachinery/pkg/util/proxy"
 	"k8s.io/apiserver/pkg/util/proxy"
+	"k8s.io/klog/v2"
 	"k8s.io/streaming/pkg/httpstream/wsstream"
 
 	"github.com/periplus/periplus/apiserver/request"
@@ -72,6 +73,8 @@ func (k *kubelets) stream(w http.ResponseWriter, r *http.Request, info *request.
 		return err
 	}
 	if wsstream.IsWebSocketRequestWithStreamCloseProtocol(r) {
+		// The library would log every client that goes without a word.
+		r = r.WithContext(klog.NewContext(r.Context(), klog.Logger{}))
 		proxy.NewStreamTranslatorHandler(target, k.transport, 0, proxy.Options{
 			Stdin: isSet(query, "stdin"), Stdout: isSet(query, "stdout"), Stderr: isSet(query, "stderr"), Tty: isSet(query, "tty"),
 		}).ServeHTTP(w, r)
