@@ -83,7 +83,8 @@ func (k *kubelets) proxy(target *url.URL, t http.RoundTripper) *httputil.Reverse
 			p.Out.Header.Del("Authorization") // the caller's credentials are ours alone
 		},
 		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
-			if status := apierrors.APIStatus(nil); errors.As(err, &status) {
+			var status apierrors.APIStatus
+			if errors.As(err, &status) { // a refusal
 				k.Server.Codecs().WriteError(w, r, err)
 				return
 			}
