@@ -3,6 +3,8 @@ package image_test
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -14,7 +16,7 @@ import (
 	"github.com/periplus/periplus/kubelet/image"
 )
 
-// registry holds images under their own name as ID; those in private want joe.
+// registry holds images that are all one (ID x); those in private want joe.
 type registry struct {
 	cri.Images
 	present, private map[string]bool
@@ -22,10 +24,10 @@ type registry struct {
 }
 
 func (s *registry) ImageStatus(_ context.Context, r *runtimeapi.ImageStatusRequest) (*runtimeapi.ImageStatusResponse, error) {
-	if !s.present[r.Image.Image] {
+	if !s.present[r.Image.Image] && r.Image.Image != "x" && r.Image.Image != "sha256:1" {
 		return &runtimeapi.ImageStatusResponse{}, nil
 	}
-	return &runtimeapi.ImageStatusResponse{Image: &runtimeapi.Image{Id: r.Image.Image}}, nil
+	return &runtimeapi.ImageStatusResponse{Image: &runtimeapi.Image{Id: "x", RepoTags: slices.Sorted(maps.Keys(s.present))}}, nil
 }
 
 func (s *registry) PullImage(_ context.Context, r *runtimeapi.PullImageRequest) (*runtimeapi.PullImageResponse, error) {
@@ -34,7 +36,7 @@ func (s *registry) PullImage(_ context.Context, r *runtimeapi.PullImageRequest) 
 		return nil, errors.New("unauthorized")
 	}
 	s.present[r.Image.Image] = true
-	return &runtimeapi.PullImageResponse{ImageRef: r.Image.Image}, nil
+	return &runtimeapi.PullImageResponse{ImageRef: "x"}, nil
 }
 
 // byName holds one Docker configuration per secret.
@@ -78,6 +80,8 @@ func TestPrivateImageIsForPodsWithTheSecret(t *testing.T) {
 		{"r.example/private:1", "joe", corev1.PullNever, "", 5},
 		{"r.example/free:1", "", "", "", 6},
 		{"r.example/free:1", "eve", "", "", 6},
+		{"r.example/preloaded:1", "", "", "", 6}, // the same image, pulled by other names
+		{"sha256:1", "", corev1.PullNever, image.ErrImageNeverPull, 6},
 	} {
 		// A new kubelet every time: it is all on disk.
 		p := image.NewPuller(image.Config{Images: s, Secrets: secrets, BackOff: never{}, Dir: dir})

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -92,6 +93,8 @@ type Result struct {
 	UID      *int64 // of the image's user, nil if it is none or a name
 	Username string
 	Pulled   bool // just now
+
+	names []string // tags and digests
 }
 
 // An Error is why an image is not there.
@@ -122,7 +125,7 @@ func (p *Puller) Ensure(ctx context.Context, r Request) (Result, *Error) {
 	// An image that the pod may not use is treated as if it were not there: its
 	// presence is nobody else's business.
 	usable := found != nil && policyOf(c) != corev1.PullAlways &&
-		p.access.allowed(name, found.Ref, func() []credential { return p.credentials(r.Pod, name) })
+		p.access.allowed(name, found.Ref, knows(found.names, name), func() []credential { return p.credentials(r.Pod, name) })
 	switch {
 	case usable:
 		r.Event(corev1.EventTypeNormal, "Pulled", fmt.Sprintf("Container image %q already present on machine and can be accessed by the pod", c.Image))
@@ -152,6 +155,10 @@ func (p *Puller) pull(ctx context.Context, r Request, spec *runtimeapi.ImageSpec
 	}
 	r.Event(corev1.EventTypeNormal, "Pulling", fmt.Sprintf("Pulling image %q", image))
 	began := time.Now()
+	if err := p.access.begin(spec.Image); err != nil {
+		return Result{}, &Error{Reason: ErrImagePull, Message: fmt.Sprintf("failed to record image pull intent for image %q: %v", image, err), Again: 10 * time.Second}
+	}
+	defer p.access.end(spec.Image)
 	ref, used, err := p.pullWithSecrets(ctx, r, spec)
 	if err != nil {
 		if ctx.Err() != nil {
@@ -228,7 +235,7 @@ func (p *Puller) inspect(ctx context.Context, spec *runtimeapi.ImageSpec) (*Resu
 	if img == nil {
 		return nil, nil
 	}
-	r := &Result{Ref: img.Id, Username: img.Username}
+	r := &Result{Ref: img.Id, Username: img.Username, names: slices.Concat(img.RepoTags, img.RepoDigests)}
 	if img.Uid != nil {
 		uid := img.Uid.Value
 		r.UID = &uid
