@@ -113,6 +113,41 @@ func TestCrashLoopBacksOff(t *testing.T) {
 	})
 }
 
+func TestProgramThatCannotStart(t *testing.T) {
+	bubble(t, func(r *rig) {
+		r.runtime.CannotStart = true
+		r.start()
+		once, again := pod("once", app("web")), pod("again", app("web"))
+		once.Spec.RestartPolicy = corev1.RestartPolicyNever
+		r.create(once)
+		r.create(again)
+		r.advance(2 * time.Second)
+		got := r.get("once")
+		if s := got.Status.ContainerStatuses[0]; got.Status.Phase != corev1.PodFailed || s.State.Terminated == nil || s.State.Terminated.Reason != "StartError" {
+			t.Errorf("never restarted: phase %s, state %+v", got.Status.Phase, s.State)
+		}
+		got = r.get("again")
+		s := got.Status.ContainerStatuses[0]
+		if got.Status.Phase != corev1.PodRunning || s.State.Waiting == nil || s.State.Waiting.Reason != "CrashLoopBackOff" || s.LastTerminationState.Terminated.ExitCode != 128 {
+			t.Errorf("restarted: phase %s, state %+v", got.Status.Phase, s.State)
+		}
+	})
+}
+
+func TestPodRemovedByForceEndsSoon(t *testing.T) {
+	bubble(t, func(r *rig) {
+		r.start()
+		r.create(pod("web", app("web")))
+		if err := r.client.CoreV1().Pods("default").Delete(context.Background(), "web", metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		r.settle()
+		if !strings.Contains(r.calls(), "stop web 2, stop-sandbox web, remove web") {
+			t.Errorf("calls: %s", r.calls())
+		}
+	})
+}
+
 func TestInitContainersAndSidecarsInOrder(t *testing.T) {
 	bubble(t, func(r *rig) {
 		r.start()

@@ -127,7 +127,8 @@ func (r *reporter) container(c *corev1.Container, old *corev1.ContainerStatus, i
 		st.User = userOf(cur)
 	case cur.exited():
 		st.State.Terminated = r.terminatedState(cur)
-		if wait, ok := r.waiting[c.Name]; ok && !r.terminating {
+		// Only what is to run again waits.
+		if wait, ok := r.waiting[c.Name]; ok && !r.terminating && shouldRestart(r.pod, c, cur.exitCode) {
 			st.LastTerminationState.Terminated = st.State.Terminated
 			st.State = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: wait.reason, Message: wait.message}}
 		} else if init && !isSidecar(c) && cur.exitCode == 0 {

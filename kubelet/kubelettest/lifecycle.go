@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
@@ -99,6 +101,12 @@ func (r *Runtime) StartContainer(_ context.Context, req *runtimeapi.StartContain
 	if c == nil {
 		r.mu.Unlock()
 		return nil, notFound("container", req.ContainerId)
+	}
+	if r.CannotStart {
+		r.exitLocked(c, 128)
+		c.reason = "StartError"
+		r.mu.Unlock()
+		return nil, status.Error(codes.Unknown, "no such program")
 	}
 	c.state, c.started = runtimeapi.ContainerState_CONTAINER_RUNNING, time.Now().UnixNano()
 	r.noteLocked("start %s", c.config.Metadata.Name)

@@ -23,6 +23,8 @@ type Runtime struct {
 	OnStart func(r *Runtime, id string, config *runtimeapi.ContainerConfig)
 	// StopHangs makes StopContainer wait until its grace is over or its context ends.
 	StopHangs bool
+	// CannotStart makes every StartContainer fail: the container exits with 128.
+	CannotStart bool
 
 	mu         sync.Mutex // guards the rest
 	n          int
