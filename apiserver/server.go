@@ -92,9 +92,13 @@ func (s *Server) addResources(roles *rbac.Mode) error {
 	views := views()
 	reviews := review.Funcs(review.Config{Tokens: s.tokens, Authz: s.authz, Rules: roles.Rules})
 	tables := printers.Tables()
+	guards := rbac.Guard{Mode: roles, Authz: s.authz}.Hooks()
 	for _, r := range all.Resources(env) {
 		r.Create = reviews[r.GVR]
 		r.Views = views[r.GVR]
+		if guard, ok := guards[r.GVR]; ok {
+			r.Hooks = guard
+		}
 		if t := tables[r.GVR]; t != nil {
 			r.Table = t
 		}

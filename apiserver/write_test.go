@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -325,6 +326,58 @@ func TestImpersonation(t *testing.T) {
 		err := as(test.sender, test.headers)
 		if test.want == "" && err != nil || test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) {
 			t.Errorf("%s with %v: %v, want %q", test.sender, test.headers, err, test.want)
+		}
+	}
+}
+
+// TestEscalation: nobody gives away what he does not have.
+func TestEscalation(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	s, root := start(t)
+	rule := func(verbs, resource string) rbacv1.PolicyRule {
+		return rbacv1.PolicyRule{Verbs: strings.Fields(verbs), APIGroups: []string{"", "rbac.authorization.k8s.io"}, Resources: strings.Fields(resource)}
+	}
+	give := func(user string, rules ...rbacv1.PolicyRule) {
+		t.Helper()
+		role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "of-" + user}, Rules: rules}
+		binding := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "of-" + user}, Subjects: []rbacv1.Subject{{Kind: "User", Name: user}}, RoleRef: rbacv1.RoleRef{Kind: "ClusterRole", Name: role.Name}}
+		if _, err := root.RbacV1().ClusterRoles().Create(ctx, role, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := root.RbacV1().ClusterRoleBindings().Create(ctx, binding, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	manage := rule("create update patch get", "roles rolebindings clusterroles")
+	give("eve", manage, rule("get list", "pods"))
+	give("lisa", manage, rule("escalate bind", "roles clusterroles"))
+	for user, refused := range map[string]bool{"eve": true, "lisa": false} {
+		api := clientOf(t, s.ClientConfig(user)).RbacV1()
+		held := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: user + "-held"}, Rules: []rbacv1.PolicyRule{{Verbs: []string{"get"}, APIGroups: []string{""}, Resources: []string{"pods"}}}}
+		made, err := api.Roles("default").Create(ctx, held, metav1.CreateOptions{})
+		if err != nil {
+			t.Errorf("%s, what is held: %v", user, err)
+			continue
+		}
+		more := made.DeepCopy()
+		more.Rules[0].Resources = []string{"pods", "secrets"}
+		_, updated := api.Roles("default").Update(ctx, more, metav1.UpdateOptions{})
+		_, created := api.Roles("default").Create(ctx, &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: user + "-more"}, Rules: more.Rules}, metav1.CreateOptions{})
+		_, bound := api.RoleBindings("default").Create(ctx, &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Name: user}, RoleRef: rbacv1.RoleRef{Kind: "ClusterRole", Name: "cluster-admin"}}, metav1.CreateOptions{})
+		_, aggregated := api.ClusterRoles().Create(ctx, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: user + "-all"}, AggregationRule: &rbacv1.AggregationRule{ClusterRoleSelectors: []metav1.LabelSelector{{}}}}, metav1.CreateOptions{})
+		for what, err := range map[string]error{"update": updated, "create": created, "bind": bound, "aggregate": aggregated} {
+			if apierrors.IsForbidden(err) != refused || !refused && err != nil {
+				t.Errorf("%s, %s: %v, refused should be %v", user, what, err, refused)
+			}
+		}
+		if want := `roles.rbac.authorization.k8s.io "eve-more" is forbidden: user "eve" (groups=["system:authenticated"]) is attempting to grant RBAC permissions not currently held:
+{APIGroups:[""], Resources:["secrets"], Verbs:["get"]}`; refused && created.Error() != want {
+			t.Errorf("%v\nwant %s", created, want)
+		}
+		// What is there already may be labelled.
+		if _, err := api.Roles("default").Patch(ctx, user+"-held", types.MergePatchType, []byte(`{"metadata":{"labels":{"a":"b"}}}`), metav1.PatchOptions{}); err != nil {
+			t.Errorf("%s, a label: %v", user, err)
 		}
 	}
 }
