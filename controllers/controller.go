@@ -134,6 +134,8 @@ func eventComponent(name string) string {
 		return "node-controller"
 	case "taint-eviction-controller":
 		return "taint-eviction-controller"
+	case "disruption-controller":
+		return "controllermanager"
 	case "node-ipam-controller":
 		return "cidrAllocator"
 	}

@@ -5,6 +5,7 @@ import (
 	"github.com/periplus/periplus/controllers/clusterroleaggregation"
 	"github.com/periplus/periplus/controllers/cronjob"
 	"github.com/periplus/periplus/controllers/deployment"
+	"github.com/periplus/periplus/controllers/disruption"
 	"github.com/periplus/periplus/controllers/endpoints"
 	"github.com/periplus/periplus/controllers/endpointslice"
 	"github.com/periplus/periplus/controllers/garbagecollector"
@@ -38,6 +39,7 @@ func Controllers() []controllers.Controller {
 		nodelifecycle.Controller(),
 		tainteviction.Controller(),
 		podgc.Controller(),
+		disruption.Controller(),
 		clusterroleaggregation.Controller(),
 		namespace.Controller(),
 		garbagecollector.Controller(),
