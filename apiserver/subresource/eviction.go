@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -54,11 +56,39 @@ func (e eviction) serve(w http.ResponseWriter, r *http.Request, info *request.In
 			return err
 		}
 	}
+	if err := note(r, pods, pod, options); err != nil {
+		return err
+	}
 	if _, _, err := pods.Delete(r.Context(), info.Namespace, info.Name, options); err != nil {
 		return err
 	}
 	e.Server.Codecs().WriteObject(w, r, http.StatusCreated, success())
 	return nil
+}
+
+// note says in the pod's conditions why it is about to go.
+func note(r *http.Request, pods *rest.Objects, pod *corev1.Pod, options *metav1.DeleteOptions) error {
+	if len(options.DryRun) > 0 || pod.DeletionTimestamp != nil {
+		return nil
+	}
+	_, _, err := pods.Update(r.Context(), pod.Namespace, pod.Name, func(current runtime.Object) (runtime.Object, error) {
+		out := current.(*corev1.Pod).DeepCopy()
+		out.ResourceVersion = ""
+		condition := corev1.PodCondition{
+			Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: "EvictionByEvictionAPI", Message: "Eviction API: evicting",
+			LastTransitionTime: metav1.NewTime(time.Now().UTC().Truncate(time.Second)), ObservedGeneration: out.Generation,
+		}
+		i := slices.IndexFunc(out.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == corev1.DisruptionTarget })
+		if i < 0 {
+			out.Status.Conditions = append(out.Status.Conditions, condition)
+		} else if out.Status.Conditions[i].Reason != condition.Reason || out.Status.Conditions[i].Status != condition.Status {
+			out.Status.Conditions[i] = condition
+		}
+		return out, nil
+	}, rest.Write{
+		Strategy: registry.Funcs[*corev1.Pod]{}, Subresource: "status", Internal: true, Preconditions: options.Preconditions,
+	})
+	return err
 }
 
 // ignoresBudget reports whether evicting the pod disrupts nothing.
