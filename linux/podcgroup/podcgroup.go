@@ -24,6 +24,9 @@ type Tree struct {
 	root       string // "/" or where this kubelet may work
 	unified    bool
 	trees      []string // v1: distinct hierarchies' directories; v2: the one
+	// all are also the hierarchies without a controller (name=systemd), in which OCI
+	// runtimes make the same cgroups. Here they are only removed.
+	all []string
 
 	mu        sync.Mutex // guards the rest and serialises changes of the shared parents
 	pods      map[types.UID]string
@@ -41,6 +44,7 @@ func NewAt(mountPoint, root string) (*Tree, error) {
 	t := &Tree{mountPoint: mountPoint, root: filepath.Join("/", root), pods: map[types.UID]string{}, requests: map[types.UID]int64{}}
 	if _, err := os.Stat(filepath.Join(mountPoint, "cgroup.controllers")); err == nil {
 		t.unified, t.trees = true, []string{mountPoint}
+		t.all = t.trees
 		return t, nil
 	}
 	for _, c := range v1Controllers {
@@ -51,6 +55,16 @@ func NewAt(mountPoint, root string) (*Tree, error) {
 		}
 		if !slices.Contains(t.trees, real) {
 			t.trees = append(t.trees, real)
+		}
+	}
+	all, err := filepath.Glob(filepath.Join(mountPoint, "*"))
+	if err != nil {
+		return nil, err
+	}
+	for _, dir := range all {
+		// "cpu" may be a link to "cpu,cpuacct"; "unified" has no such cgroups.
+		if info, err := os.Lstat(dir); err == nil && info.IsDir() {
+			t.all = append(t.all, dir)
 		}
 	}
 	if len(t.trees) == 0 {
@@ -218,7 +232,7 @@ func (t *Tree) Remove(pod types.UID) error {
 			candidates = append(candidates, filepath.Join(t.root, dir, "pod"+string(pod)))
 		}
 	}
-	for _, tree := range t.trees {
+	for _, tree := range t.all {
 		for _, c := range candidates {
 			if err := removeTree(filepath.Join(tree, c)); err != nil {
 				return fmt.Errorf("removing the cgroup of pod %s: %w", pod, err)
@@ -260,16 +274,7 @@ func removeTree(dir string) error {
 func (t *Tree) RemoveAll() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	trees := t.trees
-	if !t.unified {
-		// OCI runtimes also make cgroups in hierarchies without a controller (name=systemd).
-		all, err := filepath.Glob(filepath.Join(t.mountPoint, "*"))
-		if err != nil {
-			return err
-		}
-		trees = all
-	}
-	for _, tree := range trees {
+	for _, tree := range t.all {
 		if err := removeTree(filepath.Join(tree, t.root, "kubepods")); err != nil {
 			return fmt.Errorf("removing the cgroups of pods: %w", err)
 		}
