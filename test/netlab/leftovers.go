@@ -78,7 +78,7 @@ func (m *Machine) Processes() ([]int, error) {
 
 // newMounts lists what is mounted now and was not before the first start.
 func (m *Machine) newMounts(context.Context) ([]string, error) {
-	points, err := m.mounts()
+	points, err := m.Mounts()
 	if err != nil {
 		return nil, err
 	}
@@ -91,8 +91,8 @@ func (m *Machine) newMounts(context.Context) ([]string, error) {
 	return found, nil
 }
 
-// mounts lists the mount points of the machine.
-func (m *Machine) mounts() ([]string, error) {
+// Mounts lists the mount points of the machine.
+func (m *Machine) Mounts() ([]string, error) {
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/mountinfo", m.init.Process.Pid))
 	if err != nil {
 		return nil, err
@@ -158,6 +158,15 @@ func (m *Machine) rules(ctx context.Context) ([]string, error) {
 
 // cgroups looks below the machine's own, which is the machine's to remove.
 func (m *Machine) cgroups(context.Context) ([]string, error) {
+	dirs, err := m.Cgroups()
+	for i := range dirs {
+		dirs[i] = "cgroup: " + dirs[i]
+	}
+	return dirs, err
+}
+
+// Cgroups lists those below the machine's own, in every hierarchy.
+func (m *Machine) Cgroups() ([]string, error) {
 	var found []string
 	for _, dir := range cgroup.Dirs(m.cgroup) {
 		err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
@@ -165,7 +174,7 @@ func (m *Machine) cgroups(context.Context) ([]string, error) {
 				return nil
 			}
 			if err == nil && d.IsDir() && path != dir {
-				found = append(found, "cgroup: "+path)
+				found = append(found, path)
 			}
 			return err
 		})

@@ -114,7 +114,7 @@ func (m *Machine) boot() error {
 		_ = stdin.Close()
 		return fmt.Errorf("set up: %w: %s", errors.Join(err, m.init.Wait()), problem.String())
 	}
-	mounts, err := m.mounts()
+	mounts, err := m.Mounts()
 	if err != nil {
 		return err
 	}
