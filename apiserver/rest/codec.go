@@ -148,8 +148,6 @@ type format struct {
 	media string // one of the media types above
 	as    string // "", "Table", "PartialObjectMetadata" or "PartialObjectMetadataList"
 	asGV  schema.GroupVersion
-	// pretty asks for indented JSON.
-	pretty bool
 }
 
 // encode returns obj in the format's media type.

@@ -1,6 +1,8 @@
 package rest
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -18,6 +20,12 @@ import (
 // writeBytes answers with an encoded object.
 func writeBytes(w http.ResponseWriter, r *http.Request, f format, code int, body []byte) {
 	addWarnings(w, r)
+	if f.media == mediaJSON && forEyes(r) {
+		var b bytes.Buffer
+		if json.Indent(&b, body, "", "  ") == nil {
+			body = b.Bytes()
+		}
+	}
 	h := w.Header()
 	h.Set("Content-Type", f.media)
 	h.Set("Cache-Control", "no-cache, private")
@@ -27,6 +35,19 @@ func writeBytes(w http.ResponseWriter, r *http.Request, f format, code int, body
 		// An error here means that the client has gone.
 		_, _ = w.Write(body)
 	}
+}
+
+// forEyes reports whether a person reads the answer, so that JSON is indented:
+// the parameter pretty says so, else the client is one that people use by hand.
+func forEyes(r *http.Request) bool {
+	if strings.Contains(r.URL.RawQuery, "pretty=") {
+		if v := r.URL.Query().Get("pretty"); v != "" {
+			b, err := strconv.ParseBool(v)
+			return b || err != nil
+		}
+	}
+	agent := r.UserAgent()
+	return strings.HasPrefix(agent, "curl") || strings.HasPrefix(agent, "Wget") || strings.HasPrefix(agent, "Mozilla/5.0")
 }
 
 // addWarnings sets the Warning headers (RFC 7234 §5.5, code 299).
