@@ -19,6 +19,7 @@ type actions struct {
 	startInit      []int
 	start          []int
 	startEphemeral []int
+	resize         []resizeOrder
 }
 
 // stopOrder is a container to be stopped and why.
@@ -200,6 +201,11 @@ func (a *actions) keepSidecar(pod *corev1.Pod, i int, rt *podRuntime, probes pro
 		a.startInit = append(a.startInit, i)
 		return false
 	}
+	if a.resizeOrRestart(c, st) {
+		a.stop = append(a.stop, stopOrder{st, "Init container " + c.Name + " resize requires restart", stopChanged})
+		a.startInit = append(a.startInit, i)
+		return false
+	}
 	return hasStarted(c, st, probes)
 }
 
@@ -220,6 +226,10 @@ func (a *actions) computeApp(pod *corev1.Pod, rt *podRuntime, probes probeResult
 		default:
 			message, reason, bad := mustReplace(c, st, probes)
 			if !bad {
+				if a.resizeOrRestart(c, st) {
+					a.start = append(a.start, i)
+					a.stop = append(a.stop, stopOrder{st, "Container " + c.Name + " resize requires restart", stopChanged})
+				}
 				continue
 			}
 			// A failing probe stops the container whatever the policy; only a change

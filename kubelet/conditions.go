@@ -14,6 +14,8 @@ var ownedConditions = map[corev1.PodConditionType]bool{
 	corev1.PodReady:                  true,
 	corev1.ContainersReady:           true,
 	corev1.PodScheduled:              true,
+	corev1.PodResizePending:          true,
+	corev1.PodResizeInProgress:       true,
 }
 
 // conditions appends the kubelet's conditions, without times.
@@ -28,6 +30,11 @@ func (r *reporter) conditions(st *corev1.PodStatus) {
 	add(corev1.PodReady, r.ready(containersReady))
 	add(corev1.ContainersReady, containersReady)
 	add(corev1.PodScheduled, corev1.PodCondition{Status: corev1.ConditionTrue})
+	for _, c := range r.resize {
+		if c != nil {
+			st.Conditions = append(st.Conditions, *c)
+		}
+	}
 }
 
 func (r *reporter) readyToStart() corev1.PodCondition {

@@ -42,6 +42,11 @@ func (w *worker) execute(ctx context.Context, pod *corev1.Pod, a actions) (again
 	if err := e.directories(); err != nil {
 		return 0, err
 	}
+	if len(a.resize) > 0 {
+		if err := e.resizeAll(ctx, a.resize); err != nil {
+			return 0, err
+		}
+	}
 	var (
 		wg       sync.WaitGroup
 		mountErr error

@@ -42,6 +42,7 @@ type container struct {
 	image, imageRef, imageID             string
 	logPath                              string
 	user                                 *runtimeapi.ContainerUser
+	resources                            *runtimeapi.LinuxContainerResources // nil if the runtime does not tell
 	messagePath, messagePolicy, hostPath string // of the termination message
 }
 
@@ -180,7 +181,7 @@ func (k *Kubelet) view(c *runtimeapi.Container, st *runtimeapi.ContainerStatus) 
 		finished: timeOf(st.GetFinishedAt()),
 		exitCode: st.GetExitCode(), reason: st.GetReason(), message: st.GetMessage(),
 		image: st.GetImage().GetImage(), imageRef: st.GetImageRef(), imageID: st.GetImageId(),
-		logPath: st.GetLogPath(), user: st.GetUser(),
+		logPath: st.GetLogPath(), user: st.GetUser(), resources: st.GetResources().GetLinux(),
 		messagePath:   st.GetAnnotations()[annotationMessagePath],
 		messagePolicy: st.GetAnnotations()[annotationMessagePolicy],
 	}

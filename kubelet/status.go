@@ -22,6 +22,7 @@ type reporter struct {
 	hostIPs     []string
 	startTime   time.Time
 	cause       cause
+	resize      []*corev1.PodCondition // nil entries do not count
 	terminating bool
 	terminated  bool
 }
@@ -39,6 +40,10 @@ func (r *reporter) status() *corev1.PodStatus {
 		Reason:             r.old.Reason,
 		Message:            r.old.Message,
 		StartTime:          stamp(r.startTime),
+	}
+	if r.cause.rejected && len(r.rt.containers) == 0 {
+		st.Phase, st.Reason, st.Message = r.cause.phase, r.cause.reason, r.cause.message
+		return st
 	}
 	st.InitContainerStatuses = r.containers(r.pod.Spec.InitContainers, r.old.InitContainerStatuses, true)
 	st.ContainerStatuses = r.containers(r.pod.Spec.Containers, r.old.ContainerStatuses, false)
@@ -118,7 +123,7 @@ func (r *reporter) container(c *corev1.Container, old *corev1.ContainerStatus, i
 			break
 		}
 	}
-	r.fill(&st, c)
+	r.fill(&st, c, cur)
 	switch {
 	case cur.running():
 		st.State.Running = &corev1.ContainerStateRunning{StartedAt: *stamp(cur.started)}
@@ -208,11 +213,11 @@ func lostState(message string) *corev1.ContainerStateTerminated {
 }
 
 // fill adds what a container status repeats of the spec.
-func (r *reporter) fill(st *corev1.ContainerStatus, c *corev1.Container) {
+func (r *reporter) fill(st *corev1.ContainerStatus, c *corev1.Container, cur *container) {
 	if len(c.Resources.Requests) > 0 {
 		st.AllocatedResources = c.Resources.Requests
 	}
-	st.Resources = &corev1.ResourceRequirements{Requests: c.Resources.Requests, Limits: c.Resources.Limits}
+	st.Resources = actualResources(c, cur)
 	for i := range c.VolumeMounts {
 		m := &c.VolumeMounts[i]
 		vm := corev1.VolumeMountStatus{Name: m.Name, MountPath: m.MountPath, ReadOnly: m.ReadOnly}

@@ -40,6 +40,7 @@ func (w *worker) sync(ctx context.Context, pod *corev1.Pod, removed bool) (again
 	if err != nil {
 		return w.failed(pod, "cannot ask the runtime about a pod", err), false
 	}
+	pod = w.allocate(pod)
 	w.observed(pod, rt)
 
 	status := w.report(pod)
@@ -58,6 +59,7 @@ func (w *worker) sync(ctx context.Context, pod *corev1.Pod, removed bool) (again
 	w.refreshVolumes(ctx, pod)
 	a := computeActions(pod, rt, w.k.probes)
 	if a.empty() && s.mounts != nil {
+		w.resized(pod, rt)
 		w.publish(pod, status)
 		w.collect(ctx, pod)
 		s.failures = 0
@@ -71,6 +73,7 @@ func (w *worker) sync(ctx context.Context, pod *corev1.Pod, removed bool) (again
 	}
 	if rt, e := w.k.observe(ctx, w.uid, rt); e == nil {
 		w.observed(pod, rt)
+		w.resized(pod, rt)
 	}
 	status = w.report(pod)
 	w.publish(pod, status)
@@ -133,7 +136,7 @@ func (w *worker) begin(pod *corev1.Pod) {
 	if reason, message, ok := w.k.admit(w, pod); !ok {
 		w.k.cfg.Events.Event(pod, corev1.EventTypeWarning, reason, message)
 		s.terminating = true
-		s.cause = cause{phase: corev1.PodFailed, reason: reason, message: "Pod was rejected: " + message}
+		s.cause = cause{phase: corev1.PodFailed, reason: reason, message: "Pod was rejected: " + message, rejected: true}
 	}
 }
 
@@ -168,7 +171,7 @@ func (w *worker) report(pod *corev1.Pod) *corev1.PodStatus {
 	r := reporter{
 		pod: pod, old: w.status.last(), rt: s.runtime, waiting: s.waiting, probes: w.k.probes,
 		containerID: w.k.containerID, hostIPs: w.k.node.IPs(), startTime: s.startTime,
-		cause: s.cause, terminated: s.terminated, terminating: s.terminating,
+		cause: s.cause, resize: []*corev1.PodCondition{s.resize.pending, s.resize.failed}, terminated: s.terminated, terminating: s.terminating,
 	}
 	return r.status()
 }
@@ -196,5 +199,5 @@ func (w *worker) step(pod *corev1.Pod, step string, start time.Time, attrs map[s
 }
 
 func (a *actions) empty() bool {
-	return !a.createSandbox && len(a.stop)+len(a.startInit)+len(a.start)+len(a.startEphemeral) == 0
+	return !a.createSandbox && len(a.stop)+len(a.startInit)+len(a.start)+len(a.startEphemeral)+len(a.resize) == 0
 }

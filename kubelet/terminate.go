@@ -54,6 +54,7 @@ func (w *worker) terminate(ctx context.Context, pod *corev1.Pod, removed bool) (
 		return w.failed(pod, "cannot release a pod's resources", err), false
 	}
 	w.setAdmitted(nil)
+	w.k.roomFreed()
 	w.step(pod, "stopped", began, nil)
 	s.failures = 0
 	return w.finish(ctx, pod, removed)

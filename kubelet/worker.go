@@ -31,10 +31,11 @@ type worker struct {
 	ids     map[string]bool    // of the runtime's containers, for events without a pod
 	ips     []string           // the pod's addresses, for other goroutines
 
-	admitted *corev1.Pod              // while the pod has its share of the node
-	boxID    string                   // the ready sandbox
-	live     map[string]bool          // running containers
-	exits    map[string]chan struct{} // closed when the container ends
+	admitted     *corev1.Pod              // while the pod has its share of the node
+	waitsForRoom bool                     // a resize is deferred until another pod goes
+	boxID        string                   // the ready sandbox
+	live         map[string]bool          // running containers
+	exits        map[string]chan struct{} // closed when the container ends
 
 	// The rest belongs to the goroutine.
 	state podState
@@ -58,6 +59,7 @@ type podState struct {
 	mounts      map[string]volume.Mounted // nil before the volumes are mounted
 	refreshed   *corev1.Pod               // whose labels and annotations the volumes show
 	networkTold bool                      // the NetworkNotReady event was sent
+	resize      resizing
 }
 
 // waitReason is a container's waiting state.
@@ -68,6 +70,7 @@ type cause struct {
 	phase           corev1.PodPhase
 	reason, message string
 	grace           *int64
+	rejected        bool // nothing of the pod ever ran here
 }
 
 func newWorker(k *Kubelet, uid types.UID) *worker {

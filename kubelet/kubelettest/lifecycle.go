@@ -181,5 +181,19 @@ func (r *Runtime) ContainerStatus(_ context.Context, req *runtimeapi.ContainerSt
 		Id: c.id, Metadata: c.config.Metadata, State: c.state, CreatedAt: c.created, StartedAt: c.started, FinishedAt: c.finished,
 		ExitCode: c.code, Reason: c.reason, Image: c.config.Image, ImageRef: c.config.Image.Image,
 		Labels: clone(c.config.Labels), Annotations: clone(c.config.Annotations), Mounts: c.config.Mounts, LogPath: c.config.LogPath,
+		Resources: &runtimeapi.ContainerResources{Linux: c.config.GetLinux().GetResources()},
 	}}, nil
+}
+
+// UpdateContainerResources implements cri.Runtime.
+func (r *Runtime) UpdateContainerResources(_ context.Context, req *runtimeapi.UpdateContainerResourcesRequest) (*runtimeapi.UpdateContainerResourcesResponse, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	c := r.containers[req.ContainerId]
+	if c == nil {
+		return nil, notFound("container", req.ContainerId)
+	}
+	c.config.Linux.Resources = req.Linux
+	r.noteLocked("resize %s", c.config.Metadata.Name)
+	return &runtimeapi.UpdateContainerResourcesResponse{}, nil
 }
