@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/netip"
+	"time"
 
 	"github.com/periplus/periplus/journey"
 	"github.com/periplus/periplus/store"
@@ -37,6 +38,8 @@ type Config struct {
 	// ServiceAccountKey signs service account tokens, Issuer names it in them.
 	ServiceAccountKey *ecdsa.PrivateKey
 	Issuer            string
+	// EventTTL is how long events are kept after they were last seen; default an hour.
+	EventTTL time.Duration
 	// Journey records steps; default journey.Discard.
 	Journey journey.Recorder
 	// Extra serves further paths, by prefix, to whoever is authorized for them.
@@ -61,6 +64,9 @@ func (c *Config) validate() error {
 	}
 	if c.Journey == nil {
 		c.Journey = journey.Discard
+	}
+	if c.EventTTL == 0 {
+		c.EventTTL = time.Hour
 	}
 	if c.Log == nil {
 		c.Log = slog.Default()

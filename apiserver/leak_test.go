@@ -124,3 +124,38 @@ func TestTheFuture(t *testing.T) {
 		}
 	})
 }
+
+// TestEventsExpire: an event goes about an hour after it was last seen.
+func TestEventsExpire(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(t *testing.T, ctx context.Context, _ *apiserver.Server, c *kubernetes.Clientset) {
+		events := c.CoreV1().Events("default")
+		make := func(name string) *corev1.Event {
+			e, err := events.Create(ctx, &corev1.Event{
+				ObjectMeta:     metav1.ObjectMeta{Name: name},
+				InvolvedObject: corev1.ObjectReference{Kind: "Pod", Name: "p", Namespace: "default"}, LastTimestamp: metav1.Now(), Count: 1,
+			}, metav1.CreateOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return e
+		}
+		left := func(after time.Duration, want int) {
+			t.Helper()
+			<-time.After(after)
+			synctest.Wait()
+			if list, err := events.List(ctx, metav1.ListOptions{}); err != nil || len(list.Items) != want {
+				t.Errorf("%d events are left, %v; want %d", len(list.Items), err, want)
+			}
+		}
+		make("once")
+		again := make("again")
+		left(50*time.Minute, 2)
+		again.Count, again.LastTimestamp = 2, metav1.Now()
+		if _, err := events.Update(ctx, again, metav1.UpdateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		left(16*time.Minute, 1)
+		left(50*time.Minute, 0)
+	})
+}

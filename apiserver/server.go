@@ -189,6 +189,7 @@ func (s *Server) Run(ctx context.Context, listeners ...net.Listener) error {
 		}
 		s.state.ready()
 		close(s.ready)
+		group.Go(func() error { return s.expireEvents(ctx) })
 		s.config.Log.Info("API server is ready", base.KeyAddress, s.config.Advertise.String(), base.KeyRevision, s.caches.Rev())
 		return nil
 	})

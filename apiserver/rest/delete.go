@@ -189,6 +189,16 @@ func (o *Objects) remove(ctx context.Context, key string, current *cacher.Object
 	return current, nil
 }
 
+// Expire deletes an object for its age, if it is still as current is.
+func (o *Objects) Expire(ctx context.Context, current *cacher.Object) error {
+	_, err := o.remove(ctx, current.Key, current)
+	var conflict *store.ConflictError
+	if errors.As(err, &conflict) {
+		return nil // it changed, or another server was faster
+	}
+	return err
+}
+
 // delete serves DELETE of one object.
 func (e *endpoint) delete(w http.ResponseWriter, r *http.Request, c *call) error {
 	options, err := e.deleteOptions(w, r)
