@@ -74,8 +74,12 @@ func (r *reconciler) nodeChanged(old, now *corev1.Node) {
 		r.mu.Lock()
 		delete(r.seen, old.Name)
 		r.mu.Unlock()
+		r.Recorder.Eventf(nodeRef(old), corev1.EventTypeNormal, "RemovingNode", "Node %s event: Removing Node %s from Controller", old.Name, old.Name)
 		r.Queue.Add(controllers.Key{Name: old.Name})
 		return
+	}
+	if old == nil {
+		r.Recorder.Eventf(nodeRef(now), corev1.EventTypeNormal, "RegisteredNode", "Node %s event: Registered Node %s in Controller", now.Name, now.Name)
 	}
 	before, after := condition(old, corev1.NodeReady), condition(now, corev1.NodeReady)
 	if before == nil || after == nil || before.Status != after.Status {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/url"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -165,7 +166,7 @@ func exitError(p *corev1.Pod) error {
 		return fmt.Errorf("pod %s/%s failed with unknown exit code", p.Namespace, p.Name)
 	}
 	t := p.Status.ContainerStatuses[0].State.Terminated
-	return exec.CodeExitError{Err: fmt.Errorf("pod %s/%s terminated (%s) %s", p.Namespace, p.Name, t.Reason, t.Message), Code: int(t.ExitCode)}
+	return exec.CodeExitError{Err: errors.New(strings.TrimSpace(fmt.Sprintf("pod %s/%s terminated (%s)\n%s", p.Namespace, p.Name, t.Reason, t.Message))), Code: int(t.ExitCode)}
 }
 
 // logs follows the pod's log until its container ends.
