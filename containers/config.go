@@ -129,7 +129,7 @@ func findOCIRuntime(want string) (string, error) {
 	if want != "" {
 		path, err := exec.LookPath(want)
 		if err != nil {
-			return "", fmt.Errorf("OCI runtime %q: %w", want, err)
+			return "", fmt.Errorf("OCI runtime %q cannot be run: %w: name an installed one, such as crun or runc, or none to use the first that is found", want, err)
 		}
 		return path, nil
 	}

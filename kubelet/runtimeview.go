@@ -43,7 +43,7 @@ type container struct {
 	logPath                              string
 	user                                 *runtimeapi.ContainerUser
 	resources                            *runtimeapi.LinuxContainerResources // nil if the runtime does not tell
-	messagePath, messagePolicy, hostPath string // of the termination message
+	messagePath, messagePolicy, hostPath string                              // of the termination message
 }
 
 func (c *container) running() bool { return c.state == runtimeapi.ContainerState_CONTAINER_RUNNING }

@@ -7,13 +7,15 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strconv"
 	"syscall"
 )
 
 // SocketName is the monitor's socket below its run directory.
 const SocketName = "monitor.sock"
 
-// Ensure returns a client of the monitor of a run directory. If none answers it
+// Ensure returns a client of the monitor of a run directory. One that is another
+// program than ours becomes ours, and keeps its containers. If none answers it
 // starts program as a session of its own, which outlives the caller; started
 // then delivers the end of that process, once.
 //
@@ -21,8 +23,14 @@ const SocketName = "monitor.sock"
 // once and nobody has to wait for a file to appear.
 func Ensure(ctx context.Context, program string, cfg ServerConfig) (c Client, started <-chan error, err error) {
 	c = Client{Socket: filepath.Join(cfg.RunDir, SocketName)}
-	switch _, protocol, err := c.Hello(ctx); {
+	switch pid, protocol, err := c.Hello(ctx); {
 	case err == nil && protocol == Protocol:
+		if !runs(pid, program) {
+			// Of another version, which would do: it refuses while a terminal would be lost.
+			_ = c.Replace(ctx, program)
+			_, _, err = c.Hello(ctx)
+			return c, nil, err
+		}
 		return c, nil, nil
 	case err == nil:
 		if err := c.Replace(ctx, program); err != nil {
@@ -40,6 +48,16 @@ func Ensure(ctx context.Context, program string, cfg ServerConfig) (c Client, st
 	}
 	started, err = spawn(program, c.Socket, cfg)
 	return c, started, err
+}
+
+// runs reports whether the process runs the program, or it cannot be told.
+func runs(pid int, program string) bool {
+	its, err := os.Stat("/proc/" + strconv.Itoa(pid) + "/exe")
+	if err != nil {
+		return true
+	}
+	ours, err := os.Stat(program)
+	return err != nil || os.SameFile(its, ours)
 }
 
 func spawn(program, socket string, cfg ServerConfig) (<-chan error, error) {
