@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"time"
 
 	"go.etcd.io/etcd/server/v3/embed"
@@ -77,9 +78,9 @@ func Start(ctx context.Context, config Config) (*Store, error) {
 		}
 		c.ListenClientUrls = []url.URL{{Scheme: "unix", Path: config.Socket}}
 	}
-	log := zap.NewNop()
+	log, closing := zap.NewNop(), &atomic.Bool{}
 	if config.Log != nil {
-		log = zap.New(core{log: config.Log})
+		log = zap.New(core{log: config.Log, closing: closing})
 	}
 	c.ZapLoggerBuilder = embed.NewZapLoggerBuilder(log)
 
@@ -97,6 +98,7 @@ func Start(ctx context.Context, config Config) (*Store, error) {
 		client:   client,
 		revision: server.Server.KV().Rev,
 		close: func() error {
+			closing.Store(true)
 			err := client.Close()
 			server.Close()
 			if errors.Is(err, context.Canceled) {

@@ -3,14 +3,27 @@ package etcd
 import (
 	"context"
 	"log/slog"
+	"sync/atomic"
 
 	"go.uber.org/zap/zapcore"
 )
 
-// core passes etcd's zap entries of level warn and above to a slog logger.
+// core passes etcd's zap entries of level warn and above to a slog logger, but
+// for those that are no news to anybody: see usual, and the complaints of
+// listeners that are being closed.
 type core struct {
-	log   *slog.Logger
-	attrs []any
+	log     *slog.Logger
+	attrs   []any
+	closing *atomic.Bool
+}
+
+// usual are warnings about what is meant to be so: the only clients are in this
+// process or behind a socket of root's, and a new store has no history.
+var usual = map[string]bool{
+	"Running http and grpc server on single port. This is not recommended for production.": true,
+	"simple token is not cryptographically signed":                                         true,
+	"Failed to detect schema version":                                                      true,
+	"failed to update storage version":                                                     true,
 }
 
 var _ zapcore.Core = core{}
@@ -18,11 +31,11 @@ var _ zapcore.Core = core{}
 func (c core) Enabled(l zapcore.Level) bool { return l >= zapcore.WarnLevel }
 
 func (c core) With(fields []zapcore.Field) zapcore.Core {
-	return core{c.log, append(c.attrs[:len(c.attrs):len(c.attrs)], attrs(fields)...)}
+	return core{c.log, append(c.attrs[:len(c.attrs):len(c.attrs)], attrs(fields)...), c.closing}
 }
 
 func (c core) Check(e zapcore.Entry, to *zapcore.CheckedEntry) *zapcore.CheckedEntry {
-	if c.Enabled(e.Level) {
+	if c.Enabled(e.Level) && !usual[e.Message] && !c.closing.Load() {
 		return to.AddCore(e, c)
 	}
 	return to
