@@ -68,7 +68,7 @@ func New(config Config) (*Server, error) {
 		Store: config.Store, Caches: s.caches, Scheme: scheme,
 		Admission: admissionall.Chain(late), Journey: config.Journey, Log: config.Log, Stop: s.stop,
 	})
-	late.Reader = s.rest
+	late.Server = s.rest
 	s.tokens = &authn.Tokens{
 		Issuer: config.Issuer, Audiences: []string{config.Issuer}, Key: config.ServiceAccountKey, Objects: s.rest, Now: time.Now,
 	}
@@ -83,7 +83,7 @@ func New(config Config) (*Server, error) {
 }
 
 // lateReader breaks the circle between the server and its plug-ins.
-type lateReader struct{ registry.Reader }
+type lateReader struct{ *rest.Server }
 
 func (s *Server) addResources(roles *rbac.Mode) error {
 	env := registry.Env{

@@ -381,3 +381,21 @@ func TestEscalation(t *testing.T) {
 		}
 	}
 }
+
+// TestPodOfANewNamespace waits a moment for the default service account.
+func TestPodOfANewNamespace(t *testing.T) {
+	t.Parallel()
+	_, c := start(t)
+	made := make(chan error, 1)
+	begun := make(chan struct{})
+	go func() {
+		close(begun)
+		_, err := c.CoreV1().Pods("default").Create(t.Context(), pod("p"), metav1.CreateOptions{})
+		made <- err
+	}()
+	<-begun
+	account(t, c)
+	if err := <-made; err != nil {
+		t.Error(err)
+	}
+}

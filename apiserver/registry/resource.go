@@ -126,6 +126,14 @@ type Reader interface {
 	List(gvr schema.GroupVersionResource, namespace string) ([]runtime.Object, error)
 }
 
+// An Awaiter is a Reader that can wait for an object that is about to be made.
+type Awaiter interface {
+	Reader
+	// Await is Get that waits until the object is there or ctx ends; then the error
+	// is a NotFound API error.
+	Await(ctx context.Context, gvr schema.GroupVersionResource, namespace, name string) (runtime.Object, error)
+}
+
 // Prefix returns the resource's path below /registry.
 func (r *Resource) Prefix() string {
 	if r.StoragePrefix != "" {

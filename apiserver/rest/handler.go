@@ -142,7 +142,7 @@ func (s *Server) Listings() []Listing {
 	return out
 }
 
-var _ registry.Reader = (*Server)(nil)
+var _ registry.Awaiter = (*Server)(nil)
 
 // Get returns a current object from the cache.
 func (s *Server) Get(gvr schema.GroupVersionResource, namespace, name string) (runtime.Object, error) {
@@ -158,6 +158,34 @@ func (s *Server) Get(gvr schema.GroupVersionResource, namespace, name string) (r
 		return obj.Obj, nil
 	}
 	return nil, apierrors.NewNotFound(gvr.GroupResource(), name)
+}
+
+// Await returns an object from the cache as soon as it is there.
+func (s *Server) Await(ctx context.Context, gvr schema.GroupVersionResource, namespace, name string) (runtime.Object, error) {
+	o := s.Objects(gvr)
+	if o == nil {
+		return nil, noResource(gvr.GroupResource())
+	}
+	key, err := o.key(namespace, name)
+	if err != nil {
+		return nil, err
+	}
+	_, changes := o.Cache.SnapshotAndWatch()
+	if obj := o.Cache.Get(key); obj != nil {
+		return obj.Obj, nil
+	}
+	buf := make([]cacher.Event, 0, 16)
+	for {
+		events, err := changes.Next(ctx, buf[:0])
+		if err != nil {
+			return nil, apierrors.NewNotFound(gvr.GroupResource(), name)
+		}
+		for i := range events {
+			if e := &events[i]; e.Object.Key == key && !e.Deleted {
+				return e.Object.Obj, nil
+			}
+		}
+	}
 }
 
 // List returns the current objects of a namespace from the cache.

@@ -3,6 +3,7 @@ package serviceaccount
 import (
 	"context"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -19,6 +20,8 @@ const (
 	mountPath = "/var/run/secrets/kubernetes.io/serviceaccount"
 	// lifetime of a token; one hour and a little, so that rotation at 80 % leaves time.
 	lifetime = int64(60*60 + 7)
+	// patience is how long a pod waits for its namespace's default account.
+	patience = time.Second
 	// mirror marks pods that a kubelet made from a file.
 	mirror = "kubernetes.io/config.mirror"
 )
@@ -49,7 +52,7 @@ func podOf(a *admission.Attributes) *corev1.Pod {
 }
 
 // Admit implements admission.Mutator.
-func (p plugin) Admit(_ context.Context, a *admission.Attributes) error {
+func (p plugin) Admit(ctx context.Context, a *admission.Attributes) error {
 	pod := podOf(a)
 	if pod == nil {
 		return nil
@@ -58,7 +61,7 @@ func (p plugin) Admit(_ context.Context, a *admission.Attributes) error {
 		pod.Spec.ServiceAccountName = defaultAccount
 	}
 	pod.Spec.DeprecatedServiceAccount = pod.Spec.ServiceAccountName
-	account, err := p.account(a, pod)
+	account, err := p.account(ctx, a, pod)
 	if err != nil {
 		return err
 	}
@@ -72,17 +75,23 @@ func (p plugin) Admit(_ context.Context, a *admission.Attributes) error {
 }
 
 // Validate implements admission.Validator.
-func (p plugin) Validate(_ context.Context, a *admission.Attributes) error {
+func (p plugin) Validate(ctx context.Context, a *admission.Attributes) error {
 	pod := podOf(a)
 	if pod == nil {
 		return nil
 	}
-	_, err := p.account(a, pod)
+	_, err := p.account(ctx, a, pod)
 	return err
 }
 
-func (p plugin) account(a *admission.Attributes, pod *corev1.Pod) (*corev1.ServiceAccount, error) {
+func (p plugin) account(ctx context.Context, a *admission.Attributes, pod *corev1.Pod) (*corev1.ServiceAccount, error) {
 	obj, err := p.objects.Get(accounts, a.Namespace, pod.Spec.ServiceAccountName)
+	if w, ok := p.objects.(registry.Awaiter); ok && apierrors.IsNotFound(err) && pod.Spec.ServiceAccountName == defaultAccount {
+		// Of a new namespace: its controller is about to make the account.
+		limited, cancel := context.WithTimeout(ctx, patience)
+		defer cancel()
+		obj, err = w.Await(limited, accounts, a.Namespace, defaultAccount)
+	}
 	if err != nil {
 		return nil, apierrors.NewForbidden(a.Resource.GroupResource(), a.Name,
 			fmt.Errorf("error looking up service account %s/%s: %w", a.Namespace, pod.Spec.ServiceAccountName, err))
