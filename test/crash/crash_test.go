@@ -34,7 +34,7 @@ const (
 	startTimeout  = 60 * time.Second
 	settleTimeout = 60 * time.Second
 	// mostAnswers is the largest number of answers between a start and a kill.
-	mostAnswers = 1500
+	mostAnswers = 600
 	// slowestStart: a kill while peri starts comes within this time.
 	slowestStart = 500 * time.Millisecond
 
@@ -176,10 +176,12 @@ func (v *voyage) round(i int) error {
 			return err
 		}
 	}
+	begin := time.Now()
 	var err error
 	if v.up, err = v.machine.Up(ctx); err != nil {
 		return err
 	}
+	ready := time.Since(begin)
 	client, err := v.client()
 	if err != nil {
 		return err
@@ -195,7 +197,7 @@ func (v *voyage) round(i int) error {
 		return err
 	}
 	objects, answers := v.ledger.size()
-	v.t.Logf("round %d: %d objects after %d acknowledged writes", i+1, objects, answers)
+	v.t.Logf("round %d: %d objects after %d acknowledged writes; ready after %v, settled after %v", i+1, objects, answers, ready, time.Since(begin))
 	return nil
 }
 
@@ -220,6 +222,7 @@ func (v *voyage) kill(ctx context.Context) error {
 	case <-ended: // every writer was refused: told below
 	case <-ctx.Done():
 	}
+	w.expectLoss()
 	err = v.up.Kill()
 	stop()
 	<-ended

@@ -60,10 +60,12 @@ type view struct {
 	stop        func()
 
 	mu sync.Mutex
-	// most is the largest number that each ReplicaSet was told to have; had are
-	// the pods that each had, those aside that were on their way out already.
-	most map[types.UID]int32                  // guarded by mu
-	had  map[types.UID]map[types.UID]struct{} // guarded by mu
+	// most is the largest number that each ReplicaSet was told to have, first how
+	// many it had at the restart, and had are all pods that it has had since. Those
+	// that were on their way out already do not count.
+	most  map[types.UID]int                    // guarded by mu
+	first map[types.UID]int                    // guarded by mu
+	had   map[types.UID]map[types.UID]struct{} // guarded by mu
 }
 
 func follow(ctx context.Context, client kubernetes.Interface) (*view, error) {
@@ -73,18 +75,19 @@ func follow(ctx context.Context, client kubernetes.Interface) (*view, error) {
 		sets:        factory.Apps().V1().ReplicaSets().Lister(),
 		pods:        factory.Core().V1().Pods().Lister(),
 		changed:     make(chan struct{}, 1),
-		most:        map[types.UID]int32{},
+		most:        map[types.UID]int{},
+		first:       map[types.UID]int{},
 		had:         map[types.UID]map[types.UID]struct{}{},
 	}
-	see := func(obj any) {
-		v.note(obj)
+	see := func(obj any, first bool) {
+		v.note(obj, first)
 		v.wake()
 	}
 	for _, i := range []cache.SharedIndexInformer{
 		factory.Apps().V1().Deployments().Informer(), factory.Apps().V1().ReplicaSets().Informer(), factory.Core().V1().Pods().Informer(),
 	} {
-		_, err := i.AddEventHandler(cache.ResourceEventHandlerFuncs{
-			AddFunc: see, UpdateFunc: func(_, obj any) { see(obj) }, DeleteFunc: func(any) { v.wake() },
+		_, err := i.AddEventHandler(cache.ResourceEventHandlerDetailedFuncs{
+			AddFunc: see, UpdateFunc: func(_, obj any) { see(obj, false) }, DeleteFunc: func(any) { v.wake() },
 		})
 		if err != nil {
 			return nil, err
@@ -112,12 +115,12 @@ func (v *view) wake() {
 	}
 }
 
-func (v *view) note(obj any) {
+func (v *view) note(obj any, first bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	switch o := obj.(type) {
 	case *appsv1.ReplicaSet:
-		v.most[o.UID] = max(v.most[o.UID], *o.Spec.Replicas)
+		v.most[o.UID] = max(v.most[o.UID], int(*o.Spec.Replicas))
 	case *corev1.Pod:
 		owner := metav1.GetControllerOf(o)
 		if owner == nil || o.DeletionTimestamp != nil {
@@ -127,17 +130,21 @@ func (v *view) note(obj any) {
 			v.had[owner.UID] = map[types.UID]struct{}{}
 		}
 		v.had[owner.UID][o.UID] = struct{}{}
+		if first {
+			v.first[owner.UID]++
+		}
 	}
 }
 
-// tooMany names the ReplicaSets that have had more pods than they ever wanted.
+// tooMany names the ReplicaSets that made a pod too many.
 func (v *view) tooMany() []string {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	var wrong []string
 	for set, pods := range v.had {
-		if most, known := v.most[set]; known && len(pods) > int(most) {
-			wrong = append(wrong, fmt.Sprintf("replica set %s has had %d pods since the restart, and wanted at most %d", set, len(pods), most))
+		if most, known := v.most[set]; known && len(pods) > max(most, v.first[set]) {
+			wrong = append(wrong, fmt.Sprintf("replica set %s had %d pods at the restart and has had %d since, but never wanted more than %d",
+				set, v.first[set], len(pods), most))
 		}
 	}
 	return wrong

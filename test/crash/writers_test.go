@@ -2,6 +2,7 @@ package crash
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"sync"
@@ -22,6 +23,9 @@ const (
 	deploymentWriters = 2
 	deploymentsEach   = 2
 	mostReplicas      = 3
+	// turnEvery: so many writes of config maps come to one of a Deployment, which
+	// costs a thousand times as much.
+	turnEvery = 20
 )
 
 // writers write until ctx ends or the server is gone.
@@ -30,20 +34,39 @@ type writers struct {
 	ledger *ledger
 	image  string
 	seed   uint64
+	turns  chan struct{} // one for every write of a Deployment
 
 	mu      sync.Mutex
 	serial  int     // guarded by mu; makes every state another
 	refused []error // guarded by mu: answers that were no acknowledgement
+	dying   bool    // guarded by mu: from now on connections may break
 }
 
-// run returns when all writers have ended.
+// expectLoss is called before the server is killed.
+func (w *writers) expectLoss() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.dying = true
+}
+
+// run returns when ctx has ended, or any writer was refused.
 func (w *writers) run(ctx context.Context) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	w.turns = make(chan struct{}, deploymentWriters)
+	for range deploymentWriters {
+		w.turns <- struct{}{}
+	}
 	var all sync.WaitGroup
 	for i := range mapWriters {
-		all.Go(func() { w.write(ctx, uint64(i), mapsEach, fmt.Sprintf("configmap/m%d-", i), w.configMap) }) //nolint:gosec // small
+		all.Go(func() {
+			defer cancel()
+			w.write(ctx, uint64(i), mapsEach, fmt.Sprintf("configmap/m%d-", i), w.configMap) //nolint:gosec // small
+		})
 	}
 	for i := range deploymentWriters {
 		all.Go(func() {
+			defer cancel()
 			w.write(ctx, uint64(mapWriters+i), deploymentsEach, fmt.Sprintf("deployment/d%d-", i), w.deployment) //nolint:gosec // small
 		})
 	}
@@ -63,27 +86,36 @@ func (w *writers) write(ctx context.Context, stream uint64, objects int, prefix 
 		}
 		w.ledger.ask(object, to)
 		if err := do(ctx, object, from, to, r); err != nil {
-			w.refuse(ctx, object, err)
+			w.refuse(object, err)
 			return
 		}
 		w.ledger.answered(object, to)
 	}
 }
 
+// next makes a state that no object has had.
 func (w *writers) next() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.serial++
+	if w.serial++; w.serial%turnEvery == 0 {
+		select {
+		case w.turns <- struct{}{}:
+		default: // they are busy
+		}
+	}
 	return fmt.Sprintf("%x-%d", w.seed, w.serial)
 }
 
-func (w *writers) refuse(ctx context.Context, object string, err error) {
-	if ctx.Err() != nil || !isAnswer(err) {
-		return // the server is gone
-	}
+// refuse notes what is not an acknowledgement, other than that the server is gone.
+func (w *writers) refuse(object string, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.refused = append(w.refused, fmt.Errorf("%s: %w", object, err))
+	if errors.Is(err, context.Canceled) {
+		return // another was refused, or the test ends
+	}
+	if !w.dying || isAnswer(err) {
+		w.refused = append(w.refused, fmt.Errorf("%s: %w", object, err))
+	}
 }
 
 func (w *writers) configMap(ctx context.Context, object, from, to string, _ *rand.Rand) error {
@@ -106,6 +138,11 @@ func (w *writers) configMap(ctx context.Context, object, from, to string, _ *ran
 func (w *writers) deployment(ctx context.Context, object, from, to string, r *rand.Rand) error {
 	deployments := w.client.AppsV1().Deployments(namespace)
 	name := nameOf(object)
+	select {
+	case <-w.turns:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 	switch {
 	case to == absent:
 		return deployments.Delete(ctx, name, metav1.DeleteOptions{})
