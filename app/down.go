@@ -194,5 +194,17 @@ func cleanNode(ctx context.Context, c *Config) error {
 	for _, a := range []netip.Addr{netip.MustParseAddr(c.ClusterDNS), lonely} {
 		err = errors.Join(err, link.RemoveLoopback(a))
 	}
+	return errors.Join(err, cleanRun(c))
+}
+
+// cleanRun removes what a killed peri has left in the run directory: sockets, its
+// number, and the file that the number was being written to.
+func cleanRun(c *Config) error {
+	left, err := filepath.Glob(filepath.Join(c.RunDir, "."+filepath.Base(c.PidFile())+".*"))
+	for _, path := range append(left, c.PidFile(), c.etcdSocket(), c.criSocket(), c.adminSocket()) {
+		if e := os.Remove(path); !errors.Is(e, os.ErrNotExist) {
+			err = errors.Join(err, e)
+		}
+	}
 	return err
 }
