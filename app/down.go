@@ -127,9 +127,14 @@ func noMounts(dir string) error {
 // endContainers takes over what runs, and ends it.
 func endContainers(ctx context.Context, runtime *containers.Runtime) error {
 	running, stop := context.WithCancel(ctx)
+	defer stop()
 	ended := make(chan error, 1)
-	go func() { ended <- runtime.Run(running) }()
-	err := runtime.Shutdown(ctx, true)
+	go func() {
+		err := runtime.Run(running)
+		stop() // if it could not begin, there is nothing to wait for
+		ended <- err
+	}()
+	err := runtime.Shutdown(running, true)
 	stop()
 	return errors.Join(err, <-ended)
 }
