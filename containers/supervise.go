@@ -89,7 +89,12 @@ func (r *Runtime) observe(m monitor.Container) {
 	case c.starting:
 		c.early = m.Exit // StartContainer has not heard yet that it was started
 	default:
+		// An earlier process of ours asked for it and did not live to see it start.
+		unseen := c.state == runtimeapi.ContainerState_CONTAINER_CREATED
 		c.runningLocked(m)
+		if unseen && !c.rec.Pause {
+			r.background.Go(func() { r.emit(c.rec.SandboxID, c.rec.ID, runtimeapi.ContainerEventType_CONTAINER_STARTED_EVENT) })
+		}
 		if m.Exit != nil {
 			r.endLocked(c, *m.Exit)
 		}

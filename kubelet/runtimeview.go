@@ -48,6 +48,9 @@ type container struct {
 
 func (c *container) running() bool { return c.state == runtimeapi.ContainerState_CONTAINER_RUNNING }
 func (c *container) exited() bool  { return c.state == runtimeapi.ContainerState_CONTAINER_EXITED }
+func (c *container) neverStarted() bool {
+	return c.state == runtimeapi.ContainerState_CONTAINER_CREATED
+}
 
 // current is the newest sandbox, or nil.
 func (p *podRuntime) current() *sandbox {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -96,7 +97,7 @@ func stands(reason string) bool {
 func (e *execution) backsOff(c *corev1.Container) bool {
 	w := e.w
 	last := e.rt.newest(c.Name)
-	if last == nil || last.running() {
+	if last == nil || last.running() || last.neverStarted() {
 		return false
 	}
 	ended := last.finished
@@ -140,6 +141,9 @@ func (e *execution) run(ctx context.Context, c *corev1.Container, img image.Resu
 		return reason, err
 	}
 	restarts := e.restarts(c.Name)
+	if err := e.removeUnstarted(ctx, c.Name); err != nil {
+		return fail("CreateContainerError", err)
+	}
 	config, err := e.containerConfig(ctx, c, img, restarts)
 	if err != nil {
 		return fail("CreateContainerConfigError", err)
@@ -177,9 +181,26 @@ func (e *execution) run(ctx context.Context, c *corev1.Container, img image.Resu
 	return "", nil
 }
 
+// removeUnstarted removes a container that was created by a kubelet that did not
+// live to start it.
+func (e *execution) removeUnstarted(ctx context.Context, name string) error {
+	last := e.rt.newest(name)
+	if last == nil || !last.neverStarted() {
+		return nil
+	}
+	if err := e.w.k.removeContainer(ctx, last.id); err != nil {
+		return err
+	}
+	e.rt.containers = slices.DeleteFunc(e.rt.containers, func(c *container) bool { return c == last })
+	return nil
+}
+
 // restarts is the restart count of the next container of the name.
 func (e *execution) restarts(name string) int32 {
 	if last := e.rt.newest(name); last != nil {
+		if last.neverStarted() {
+			return last.restarts // its successor takes its place
+		}
 		return last.restarts + 1
 	}
 	// The runtime forgot its predecessor, the API did not.

@@ -93,6 +93,10 @@ func (c *container) reopen() {
 // itself. The pid stays, and with it the children; so does the listener.
 func (s *Server) replace(path string) error {
 	s.mu.Lock()
+	if n := len(s.starting); n > 0 {
+		s.mu.Unlock()
+		return fmt.Errorf("%d containers are being started", n)
+	}
 	for _, c := range s.containers {
 		if c.console != nil && c.state().Exit == nil {
 			s.mu.Unlock()

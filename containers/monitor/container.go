@@ -234,19 +234,20 @@ func (c *container) closeFiles() {
 
 // start runs the OCI runtime and takes over its child.
 func (s *Server) start(ctx context.Context, req StartRequest) (*container, error) {
+	if !s.reserve(req.ID) {
+		return nil, fmt.Errorf("container %s has been started before", req.ID)
+	}
+	var launched *container
+	defer func() { s.launched(req.ID, launched) }()
 	c, err := newContainer(record{Start: req})
 	if err != nil {
 		return nil, err
 	}
-	if !s.reserve(req.ID, c) {
-		c.log.close()
-		return nil, fmt.Errorf("container %s has been started before", req.ID)
-	}
 	ended, err := s.launch(ctx, c)
 	if err != nil {
-		s.forget(req.ID)
 		return nil, err
 	}
+	launched = c
 	c.copyOutput()
 	go func() {
 		status := <-ended

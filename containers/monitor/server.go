@@ -29,8 +29,9 @@ type Server struct {
 	quit   chan struct{}
 
 	mu         sync.Mutex
-	containers map[string]*container
-	watchers   map[*watcher]bool
+	containers map[string]*container    // guarded by mu: those that have been started
+	starting   map[string]chan struct{} // guarded by mu: those that are being started; closed when that is over
+	watchers   map[*watcher]bool        // guarded by mu
 }
 
 // startTimeout bounds one call of the OCI runtime.
@@ -77,7 +78,7 @@ func Serve(l *net.UnixListener, cfg ServerConfig) error {
 	}
 	s := &Server{
 		cfg: cfg, reaper: newReaper(), quit: make(chan struct{}),
-		containers: map[string]*container{}, watchers: map[*watcher]bool{},
+		containers: map[string]*container{}, starting: map[string]chan struct{}{}, watchers: map[*watcher]bool{},
 	}
 	s.adopt()
 	go s.reaper.run()
@@ -194,14 +195,28 @@ func (s *Server) find(id string) *container {
 	return s.containers[id]
 }
 
-func (s *Server) reserve(id string, c *container) bool {
+// reserve notes that a container is being started, which is done once at most.
+func (s *Server) reserve(id string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if _, taken := s.containers[id]; taken {
+	if s.containers[id] != nil || s.starting[id] != nil {
 		return false
 	}
-	s.containers[id] = c
+	s.starting[id] = make(chan struct{})
 	return true
+}
+
+// launched ends what reserve began, with nil if the container could not be started.
+// The watchers hear of it: who asked for the container may be gone.
+func (s *Server) launched(id string, c *container) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if c != nil {
+		s.containers[id] = c
+		s.publishLocked(c)
+	}
+	close(s.starting[id])
+	delete(s.starting, id)
 }
 
 func (s *Server) forget(id string) {
@@ -212,7 +227,7 @@ func (s *Server) forget(id string) {
 
 func (s *Server) serveQuit(conn *net.UnixConn) {
 	s.mu.Lock()
-	running := 0
+	running := len(s.starting)
 	for _, c := range s.containers {
 		if c.state().Exit == nil {
 			running++

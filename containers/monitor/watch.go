@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// A watcher is told of every container once and of every end once.
+// A watcher is told of every container and of every end.
 type watcher struct {
 	mu     sync.Mutex
 	queue  []Reply
@@ -30,17 +30,20 @@ func (w *watcher) take() []Reply {
 	return items
 }
 
-// serveWatch sends the present state, a mark, and then every end as it happens.
-// The queue is bounded by the number of containers.
+// serveWatch sends the present state, a mark, and then every start and end as it
+// happens. The mark waits for the containers that are being started at the moment:
+// a client that has been started again must not believe that they do not run, and
+// start others in their place. The queue is bounded by the number of containers.
 func (s *Server) serveWatch(conn *net.UnixConn) {
 	w := &watcher{wakeup: make(chan struct{}, 1)}
 	s.mu.Lock()
 	for _, c := range s.containers {
-		if state := c.state(); state.PID != 0 {
-			w.add(Reply{Container: state})
-		}
+		w.add(Reply{Container: c.state()})
 	}
-	w.add(Reply{Synced: true})
+	var starting []chan struct{}
+	for _, over := range s.starting {
+		starting = append(starting, over)
+	}
 	s.watchers[w] = true
 	s.mu.Unlock()
 	defer func() {
@@ -53,6 +56,12 @@ func (s *Server) serveWatch(conn *net.UnixConn) {
 		var b [1]byte
 		_, _ = conn.Read(b[:]) // the client sends nothing: this ends when it goes
 		close(gone)
+	}()
+	go func() {
+		for _, over := range starting {
+			<-over
+		}
+		w.add(Reply{Synced: true})
 	}()
 	for {
 		for _, item := range w.take() {
@@ -74,6 +83,10 @@ func (s *Server) serveWatch(conn *net.UnixConn) {
 func (s *Server) publish(c *container) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.publishLocked(c)
+}
+
+func (s *Server) publishLocked(c *container) {
 	for w := range s.watchers {
 		w.add(Reply{Container: c.state()})
 	}

@@ -26,7 +26,7 @@ const (
 	opResize  = "resize"  // ID, Rows, Columns
 	opForget  = "forget"  // ID: an ended container that is being removed
 	opOCI     = "oci"     // OCI: any other command of the OCI runtime
-	opWatch   = "watch"   // → one Reply per container, one with Synced, then one per exit
+	opWatch   = "watch"   // → one Reply per container, one with Synced, then one per start and exit
 	opQuit    = "quit"    // ends the monitor; refused while containers run
 	opReplace = "replace" // Path: the monitor becomes another program and keeps its children
 )
