@@ -107,7 +107,7 @@ func (s *Server) addResources(roles *rbac.Mode) error {
 		}
 	}
 	for _, e := range subresource.List(subresource.Config{
-		Server: s.rest, Tokens: s.tokens, KubeletTLS: s.config.KubeletTLS, Journey: s.config.Journey,
+		Server: s.rest, Tokens: s.tokens, Authz: s.authz, KubeletTLS: s.config.KubeletTLS, Journey: s.config.Journey,
 	}) {
 		s.rest.AddSubresource(e.Parent, e.Name, e.Sub)
 	}

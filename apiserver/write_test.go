@@ -399,3 +399,26 @@ func TestPodOfANewNamespace(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestStreamsAreCreated: the right to get pods/exec is not the right to run
+// something in a pod.
+func TestStreamsAreCreated(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	s, root := start(t)
+	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "r"}, Rules: []rbacv1.PolicyRule{{Verbs: []string{"get"}, APIGroups: []string{""}, Resources: []string{"pods/exec", "pods/attach", "pods/portforward"}}}}
+	binding := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "b"}, Subjects: []rbacv1.Subject{{Kind: "User", Name: "bob"}}, RoleRef: rbacv1.RoleRef{Kind: "ClusterRole", Name: "r"}}
+	if _, err := root.RbacV1().ClusterRoles().Create(ctx, role, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := root.RbacV1().ClusterRoleBindings().Create(ctx, binding, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	bob := clientOf(t, s.ClientConfig("bob"))
+	for _, sub := range []string{"exec", "attach", "portforward"} {
+		err := bob.CoreV1().RESTClient().Get().AbsPath("/api/v1/namespaces/default/pods/p/"+sub).Param("command", "sh").Do(ctx).Error()
+		if want := `pods "p" is forbidden: User "bob" cannot create resource "pods/` + sub + `" in API group "" in the namespace "default"`; err == nil || err.Error() != want {
+			t.Errorf("%v\nwant %s", err, want)
+		}
+	}
+}

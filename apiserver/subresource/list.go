@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/periplus/periplus/apiserver/authn"
+	"github.com/periplus/periplus/apiserver/authz"
 	"github.com/periplus/periplus/apiserver/request"
 	"github.com/periplus/periplus/apiserver/rest"
 	"github.com/periplus/periplus/journey"
@@ -21,6 +22,7 @@ import (
 type Config struct {
 	Server *rest.Server
 	Tokens *authn.Tokens
+	Authz  authz.Mode
 	// KubeletTLS authenticates the API server to kubelets and verifies them.
 	KubeletTLS *tls.Config
 	Journey    journey.Recorder

@@ -12,6 +12,7 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/streaming/pkg/httpstream/wsstream"
 
+	"github.com/periplus/periplus/apiserver/authz"
 	"github.com/periplus/periplus/apiserver/request"
 	"github.com/periplus/periplus/apiserver/rest"
 )
@@ -51,7 +52,24 @@ func (k *kubelets) attach(w http.ResponseWriter, r *http.Request, info *request.
 	return k.stream(w, r, info, pods, "/attach/")
 }
 
+// mayCreate asks for the right to create as well when a stream is opened with GET,
+// as WebSockets are: to read a pod's streams is not to run something in it.
+func (k *kubelets) mayCreate(r *http.Request) error {
+	q := authz.Of(request.From(r.Context()))
+	if q.Verb == "create" {
+		return nil
+	}
+	q.Verb = "create"
+	if d, reason := k.Authz.Authorize(r.Context(), q); d != authz.Allow {
+		return authz.Forbidden(q, reason)
+	}
+	return nil
+}
+
 func (k *kubelets) stream(w http.ResponseWriter, r *http.Request, info *request.Info, pods *rest.Objects, path string) error {
+	if err := k.mayCreate(r); err != nil {
+		return err
+	}
 	p, err := k.pod(r, info, pods)
 	if err != nil {
 		return err
@@ -84,6 +102,9 @@ func (k *kubelets) stream(w http.ResponseWriter, r *http.Request, info *request.
 }
 
 func (k *kubelets) portForward(w http.ResponseWriter, r *http.Request, info *request.Info, pods *rest.Objects) error {
+	if err := k.mayCreate(r); err != nil {
+		return err
+	}
 	p, err := k.pod(r, info, pods)
 	if err != nil {
 		return err
