@@ -37,6 +37,7 @@ type watcher struct {
 	flush   func()
 	frame   frame
 	headed  bool // a table's columns have been sent
+	after   int64 // changes up to this revision are not wanted
 	written int64
 	buf     bytes.Buffer
 }
@@ -104,7 +105,7 @@ func (e *endpoint) watch(w http.ResponseWriter, r *http.Request, c *call) error 
 			return resourceExpired("too old resource version: " + q.ResourceVersion + " (" + strconv.FormatInt(e.objects.set.Rev(), 10) + ")")
 		}
 		wr.begin()
-		wr.written = rev
+		wr.after, wr.written = rev, rev
 	}
 	wr.run(ctx, source)
 	return nil
@@ -204,6 +205,9 @@ func (wr *watcher) run(ctx context.Context, source *cacher.Watch) {
 // event writes a change as this watch sees it: an object that begins to match
 // is ADDED, one that stops to is DELETED.
 func (wr *watcher) event(e *cacher.Event) bool {
+	if e.Object.Rev <= wr.after { // the watch begins in the future
+		return true
+	}
 	now := !e.Deleted && wr.q.inScope(wr.e, e.Object)
 	before := e.Prev != nil && wr.q.inScope(wr.e, e.Prev)
 	switch {
