@@ -36,7 +36,7 @@ type watcher struct {
 	r       *http.Request
 	flush   func()
 	frame   frame
-	headed  bool // a table's columns have been sent
+	headed  bool  // a table's columns have been sent
 	after   int64 // changes up to this revision are not wanted
 	written int64
 	buf     bytes.Buffer

@@ -46,7 +46,9 @@ func (m *Machine) ClientConfig() (*restclient.Config, error) {
 	}
 	// A function of its own for each configuration, so that client-go does not let
 	// two of them share a connection.
-	c.Dial = func(ctx context.Context, network, address string) (net.Conn, error) { return m.Dial(ctx, network, address) }
+	c.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
+		return m.Dial(ctx, network, address)
+	}
 	c.QPS = -1
 	c.ContentType, c.AcceptContentTypes = protobuf, protobuf+",application/json"
 	return c, nil
