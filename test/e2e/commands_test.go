@@ -102,7 +102,7 @@ func watch(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	cancel()
 	go func() { _, _ = io.Copy(io.Discard, r) }()
-	<-ended
+	<-ended //nolint:errcheck // it was ended from here
 	_, _ = io.WriteString(ts.Stdout(), strings.Join(seen, "\n")+"\n")
 	if !found {
 		ts.Fatalf("no line matches %q:\n%s", args[0], strings.Join(seen, "\n"))

@@ -3,6 +3,7 @@ package images
 import (
 	"archive/tar"
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -70,7 +71,7 @@ func (l *layer) put(h tar.Header, data []byte) {
 func (l *layer) addTar(r io.Reader, keep func(name string) bool) error {
 	for t := tar.NewReader(r); ; {
 		h, err := t.Next()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return nil
 		}
 		if err != nil {

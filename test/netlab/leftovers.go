@@ -114,7 +114,7 @@ func (m *Machine) interfaces(ctx context.Context) ([]string, error) {
 		return nil, err
 	}
 	for line := range strings.Lines(links) {
-		name := strings.SplitN(strings.Fields(line)[1], "@", 2)[0]
+		name, _, _ := strings.Cut(strings.Fields(line)[1], "@")
 		if name = strings.TrimSuffix(name, ":"); !slices.Contains(built, name) {
 			found = append(found, "interface: "+name)
 		}

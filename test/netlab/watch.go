@@ -32,7 +32,7 @@ func (m *Machine) Watch(ctx context.Context, match func(line string) bool, comma
 		if match(lines.Text()) {
 			cancel()
 			_ = r.Close()
-			<-ended
+			<-ended //nolint:errcheck // it was ended from here
 			return lines.Text(), nil
 		}
 		seen = append(seen, lines.Text())
