@@ -47,9 +47,14 @@ func (w *worker) setAdmitted(pod *corev1.Pod) {
 	w.mu.Unlock()
 }
 
+// admittedPod is the pod that holds a share of the node; one that was deleted by
+// force has given it up, though it may still be ending.
 func (w *worker) admittedPod() *corev1.Pod {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if w.removed {
+		return nil
+	}
 	return w.admitted
 }
 
