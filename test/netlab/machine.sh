@@ -10,7 +10,7 @@ ip link set wire up
 ip link set uplink up
 ip address add "$2/24" dev uplink
 ip route add default via "${2%.*}.1"
-echo ready
-# A child, so that this shell stays and reaps what loses its parent.
-cat >/dev/null || :
+# A child, so that this shell stays and reaps what loses its parent. It is the
+# child that says ready, so that it is there from then on.
+/bin/sh -c 'echo ready; exec cat >/dev/null' || :
 exit 0
