@@ -108,6 +108,9 @@ func (r *Runtime) running(id string) (*container, error) {
 	return c, nil
 }
 
+// processFiles are short-lived files in the run directory, one a command.
+const processFiles = "process-*.json"
+
 // execution is one command with its streams; nil streams are closed.
 type execution struct {
 	cmd      []string
@@ -121,7 +124,7 @@ type execution struct {
 // command is killed.
 func (r *Runtime) exec(ctx context.Context, c *container, e execution) (int, error) {
 	r.monitor.wait(ctx)
-	f, err := os.CreateTemp(r.cfg.RunDir, "process-*.json")
+	f, err := os.CreateTemp(r.cfg.RunDir, processFiles)
 	if err != nil {
 		return 0, err
 	}

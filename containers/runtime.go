@@ -81,7 +81,14 @@ func New(cfg Config) (*Runtime, error) {
 			return nil, err
 		}
 	}
-	var err error
+	// A process that was killed could not remove what it had passed to commands.
+	left, err := filepath.Glob(filepath.Join(cfg.RunDir, processFiles))
+	for _, path := range left {
+		err = errors.Join(err, os.Remove(path))
+	}
+	if err != nil {
+		return nil, err
+	}
 	if r.monitorPath = cfg.MonitorPath; r.monitorPath == "" {
 		if r.monitorPath, err = bin.Extract(filepath.Join(cfg.StateDir, "bin")); err != nil {
 			return nil, err
