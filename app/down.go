@@ -12,11 +12,13 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/periplus/periplus/cni/bridge"
 	"github.com/periplus/periplus/containers"
 	"github.com/periplus/periplus/containers/image"
 	"github.com/periplus/periplus/containers/snapshot/overlayfs"
+	"github.com/periplus/periplus/journey/answer"
 	"github.com/periplus/periplus/linux/link"
 	"github.com/periplus/periplus/linux/podcgroup"
 	"github.com/periplus/periplus/linux/process"
@@ -195,11 +197,20 @@ func cleanNode(ctx context.Context, c *Config) error {
 	if backendErr != nil {
 		return errors.Join(err, backendErr)
 	}
-	err = errors.Join(err, backend.Cleanup(), backend.Close())
+	err = errors.Join(err, backend.Cleanup(), backend.Close(), cleanAnswers(log))
 	for _, a := range []netip.Addr{netip.MustParseAddr(c.ClusterDNS), lonely} {
 		err = errors.Join(err, link.RemoveLoopback(a))
 	}
 	return errors.Join(err, cleanRun(c))
+}
+
+// cleanAnswers removes the rules that wait for first answers.
+func cleanAnswers(log *slog.Logger) error {
+	w, err := answer.New(answer.Config{OnAnswer: func(netip.Addr, time.Time) {}, Log: log})
+	if err != nil {
+		return err
+	}
+	return errors.Join(w.Cleanup(), w.Close())
 }
 
 // cleanRun removes what a killed peri has left in the run directory: sockets, its
