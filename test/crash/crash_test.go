@@ -108,7 +108,8 @@ func (v *voyage) sail() error {
 	}
 	ctx, cancel := context.WithTimeout(v.t.Context(), startTimeout)
 	defer cancel()
-	if err := v.up.Stop(ctx); err != nil {
+	// "peri down" cleans up after one that was killed, too.
+	if err := v.up.Kill(); err != nil {
 		return err
 	}
 	if err := v.machine.Down(ctx); err != nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -207,8 +208,11 @@ func (v *view) settled() error {
 }
 
 // await returns when the check passes, which is made again whenever anything has
-// changed; else, at the end of ctx, with what was wrong last.
+// changed; else, at the end of ctx, with what was wrong last. Directories and
+// cgroups of pods go after the last event of all, hence the ticker.
 func (v *view) await(ctx context.Context, check func() error) error {
+	ticker := time.NewTicker(50 * time.Millisecond)
+	defer ticker.Stop()
 	for {
 		err := check()
 		if err == nil {
@@ -216,6 +220,7 @@ func (v *view) await(ctx context.Context, check func() error) error {
 		}
 		select {
 		case <-v.changed:
+		case <-ticker.C:
 		case <-ctx.Done():
 			return fmt.Errorf("the cluster does not settle: %w", err)
 		}

@@ -179,6 +179,10 @@ func pods(name, image, state string, replicas int32) *appsv1.Deployment {
 						Name: "c", Image: image, ImagePullPolicy: corev1.PullIfNotPresent,
 						Command:      []string{"sh", "-c", "echo started >> /data/starts; trap 'exit 0' TERM; sleep 100000 & wait"},
 						VolumeMounts: []corev1.VolumeMount{{Name: "data", MountPath: "/data"}},
+						ReadinessProbe: &corev1.Probe{
+							PeriodSeconds: 1,
+							ProbeHandler:  corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"test", "-f", "/data/starts"}}},
+						},
 					}},
 					Volumes: []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}},
 				},

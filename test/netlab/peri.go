@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/periplus/periplus/linux/process"
 )
@@ -155,15 +156,30 @@ func (p *Peri) Progress() string {
 // Signal sends a signal to the process itself: what was started from here is
 // nsenter, which has it as its only child.
 func (p *Peri) Signal(sig syscall.Signal) error {
-	pid, err := child(p.cmd.Process.Pid)
+	pid, err := p.PID()
 	if err != nil {
 		return err
 	}
 	return syscall.Kill(pid, sig)
 }
 
-// PID is the process's number, seen from outside the machine.
-func (p *Peri) PID() (int, error) { return child(p.cmd.Process.Pid) }
+// PID is the process's number, seen from outside the machine. It waits for a
+// process that is just being started.
+func (p *Peri) PID() (int, error) {
+	again := time.NewTicker(time.Millisecond)
+	defer again.Stop()
+	for {
+		pid, err := child(p.cmd.Process.Pid)
+		if err == nil {
+			return pid, nil
+		}
+		select {
+		case <-again.C:
+		case <-p.done:
+			return 0, err
+		}
+	}
+}
 
 // Kill is kill -9: it returns when the process is gone.
 func (p *Peri) Kill() error {
