@@ -10,9 +10,9 @@ KUBE := v1.37.2
 LDFLAGS := -s -w -X github.com/periplus/periplus/app.Release=$(RELEASE) \
 	$(foreach p,k8s.io/component-base/version k8s.io/client-go/pkg/version, \
 	-X $(p).gitVersion=$(KUBE) -X $(p).gitMajor=1 -X $(p).gitMinor=37 -X $(p).gitTreeState=clean -X $(p).buildDate=1970-01-01T00:00:00Z)
-# The same for building and testing, so that a package is compiled once.
+# The same for building and testing, so that a package is compiled once. Only what is
+# handed on (build-all) is built with -trimpath: tests look for their module's files.
 export CGO_ENABLED ?= 0
-export GOFLAGS ?= -trimpath
 
 BIN := $(CURDIR)/bin
 TOOLS := $(CURDIR)/build/tools
@@ -48,7 +48,7 @@ build-all: ## bin/<arch>/peri for amd64 and arm64
 	@for arch in amd64 arm64; do \
 		echo "linux/$$arch"; \
 		GOARCH=$$arch go generate ./containers/monitor/bin; \
-		GOOS=linux GOARCH=$$arch go build -ldflags "$(LDFLAGS)" -o $(BIN)/$$arch/ ./cmd/peri; \
+		GOOS=linux GOARCH=$$arch go build -trimpath -ldflags "$(LDFLAGS)" -o $(BIN)/$$arch/ ./cmd/peri; \
 	done
 
 # The small programs that peri carries inside are built first.
@@ -63,9 +63,9 @@ demo: packages build ## a cluster in a namespace of its own, two deployments, th
 .PHONY: test
 test: packages build $(GOTESTSUM) ## everything: unit, race detector, and the real binary (as root)
 	@echo '== unit'
-	@$(GOTESTSUM) --format pkgname-and-test-fails --format-hide-empty-pkg -- $(TESTFLAGS) $(UNIT)
+	@$(GOTESTSUM) --format pkgname-and-test-fails --format-hide-empty-pkg --hide-summary=output,skipped -- $(TESTFLAGS) $(UNIT)
 	@echo '== race detector'
-	@CGO_ENABLED=1 $(GOTESTSUM) --format pkgname-and-test-fails --format-hide-empty-pkg -- -race $(TESTFLAGS) $(RACE)
+	@CGO_ENABLED=1 $(GOTESTSUM) --format pkgname-and-test-fails --format-hide-empty-pkg --hide-summary=output,skipped -- -race $(TESTFLAGS) $(RACE)
 	@$(MAKE) --no-print-directory e2e
 
 .PHONY: e2e
