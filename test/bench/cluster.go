@@ -62,7 +62,8 @@ func (c *cluster) start(ctx context.Context) error {
 		return err
 	}
 	c.registry = registry.Serve(l)
-	img, err := images.Busybox("busybox", "httpd", "-f", "-p", "8080", "-h", "/etc")
+	// The first process of a container dies of no signal that it does not handle.
+	img, err := images.Busybox("sh", "-c", "trap 'exit 0' TERM; httpd -f -p 8080 -h /etc & wait")
 	if err != nil {
 		return err
 	}

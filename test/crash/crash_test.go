@@ -13,11 +13,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/klog/v2"
 
 	"github.com/periplus/periplus/test/images"
 	"github.com/periplus/periplus/test/images/registry"
@@ -74,6 +76,7 @@ type voyage struct {
 
 func TestKill(t *testing.T) {
 	peri := binary(t)
+	klog.SetLogger(logr.Discard()) // the clients complain of connections that break
 	if *seed == 0 {
 		*seed = rand.Uint64() //nolint:gosec // not a secret
 	}
