@@ -126,11 +126,16 @@ func (k *Kubelet) Node() *corev1.Node { return k.node.Current() }
 // containerID is an identifier of the runtime in the API's form.
 func (k *Kubelet) containerID(id string) string { return k.runtimeName + "://" + id }
 
-// runPods feeds the workers from the informer.
+// runPods feeds the workers from the informer, once it is known what admission,
+// resizing and environments are judged by.
 func (k *Kubelet) runPods(ctx context.Context) error {
+	needed := []<-chan struct{}{k.node.Known()}
 	if k.cfg.ServicesSynced != nil {
+		needed = append(needed, k.cfg.ServicesSynced)
+	}
+	for _, known := range needed {
 		select {
-		case <-k.cfg.ServicesSynced:
+		case <-known:
 		case <-ctx.Done():
 			return nil
 		}

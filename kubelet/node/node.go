@@ -30,7 +30,8 @@ type Node struct {
 
 	kick chan struct{} // capacity 1: something may have changed
 
-	registered chan struct{} // closed when the object exists
+	registered chan struct{} // closed when registration is done
+	known      chan struct{} // closed when current is first set
 
 	mu      sync.Mutex // guards current
 	current *corev1.Node
@@ -46,7 +47,7 @@ func New(cfg Config) (*Node, error) {
 	if err := cfg.withDefaults(); err != nil {
 		return nil, err
 	}
-	n := &Node{cfg: cfg, identity: machine.Identify(), informer: cfg.Informer, kick: make(chan struct{}, 1), registered: make(chan struct{})}
+	n := &Node{cfg: cfg, identity: machine.Identify(), informer: cfg.Informer, kick: make(chan struct{}, 1), registered: make(chan struct{}), known: make(chan struct{})}
 	if n.informer == nil {
 		n.own = true
 		lw := cache.NewListWatchFromClient(cfg.Client.CoreV1().RESTClient(), "nodes", "",
@@ -74,6 +75,10 @@ func (n *Node) Current() *corev1.Node {
 // Registered is closed once the object exists.
 func (n *Node) Registered() <-chan struct{} { return n.registered }
 
+// Known is closed once Current is not nil: before Registered when the object is
+// there from an earlier life.
+func (n *Node) Known() <-chan struct{} { return n.known }
+
 // IPs are the node's addresses.
 func (n *Node) IPs() []string {
 	out := make([]string, len(n.cfg.IPs))
@@ -86,6 +91,13 @@ func (n *Node) IPs() []string {
 func (n *Node) setCurrent(node *corev1.Node) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	n.setCurrentLocked(node)
+}
+
+func (n *Node) setCurrentLocked(node *corev1.Node) {
+	if n.current == nil {
+		close(n.known)
+	}
 	n.current = node
 }
 
@@ -129,7 +141,7 @@ func (n *Node) seen(obj any) {
 			node = before // an event from before our last write
 		}
 	}
-	n.current = node
+	n.setCurrentLocked(node)
 	n.mu.Unlock()
 	if before == nil || before.Spec.PodCIDR != node.Spec.PodCIDR {
 		n.Changed()
