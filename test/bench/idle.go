@@ -2,12 +2,20 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
 	"time"
 )
 
 // measureIdle measures a cluster in which nothing runs and nobody asks.
-func measureIdle(ctx context.Context, b *bench) error {
+//
+// On a virtual machine most of what an idle program is charged is the machine's
+// waking up. Two more figures tell how much: what an empty program is charged that
+// only wakes up, and what peri is while the processors are kept awake.
+func measureIdle(ctx context.Context, b *bench) (err error) {
 	c, err := b.open(ctx)
 	if err != nil {
 		return err
@@ -15,7 +23,68 @@ func measureIdle(ctx context.Context, b *bench) error {
 	if err := wait(ctx, b.settle); err != nil {
 		return err
 	}
-	return b.idleFor(ctx, c, "idle", b.idle, idlePeers{"< 120 MiB", "720 MiB", "< 0.5 %", "11 %"})
+	empty, stop, err := background(ctx, os.Args[0], tickFlag)
+	if err != nil {
+		return err
+	}
+	err = b.idleFor(ctx, c, "idle", b.idle, idlePeers{"< 120 MiB", "720 MiB", "< 0.5 %", "11 %"})
+	u, e := measure([]int{empty})
+	stop()
+	if err := errors.Join(err, e); err != nil {
+		return err
+	}
+	b.results.add(figure{
+		Name: "an empty program, CPU", Unit: "%", Value: 100 * u.CPU.Seconds() / b.idle.Seconds(),
+		Note: fmt.Sprintf("wakes up %d times a second, for comparison", time.Second/tickEvery),
+	})
+	for range runtime.NumCPU() {
+		_, stop, err := background(ctx, "nice", "-n", "19", "sh", "-c", "while :; do :; done")
+		if err != nil {
+			return err
+		}
+		defer stop()
+	}
+	before, err := c.usage()
+	if err != nil {
+		return err
+	}
+	awake := b.idle / 2
+	if err := wait(ctx, awake); err != nil {
+		return err
+	}
+	after, err := c.usage()
+	if err != nil {
+		return err
+	}
+	b.results.add(figure{
+		Name: "idle, CPU, processors awake", Unit: "%", Value: 100 * (after.CPU - before.CPU).Seconds() / awake.Seconds(), Target: "< 0.5 %",
+		Note: "while others of low priority use them",
+	})
+	return nil
+}
+
+const (
+	// tickFlag makes this program the empty one that only wakes up.
+	tickFlag  = "-tick"
+	tickEvery = 100 * time.Millisecond
+)
+
+// tickForever is the empty program.
+func tickForever() {
+	for range time.Tick(tickEvery) {
+	}
+}
+
+// background starts a program; stop ends it.
+func background(ctx context.Context, name string, args ...string) (pid int, stop func(), err error) {
+	cmd := exec.CommandContext(ctx, name, args...) //nolint:gosec // ours
+	if err := cmd.Start(); err != nil {
+		return 0, nil, err
+	}
+	return cmd.Process.Pid, func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait() // it was killed
+	}, nil
 }
 
 // idlePeers are the targets and upstream's figures for memory and CPU.

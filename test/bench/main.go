@@ -50,6 +50,9 @@ type bench struct {
 }
 
 func main() {
+	if slices.Equal(os.Args[1:], []string{tickFlag}) {
+		tickForever()
+	}
 	b := &bench{log: os.Stderr}
 	var only, out string
 	var limit time.Duration

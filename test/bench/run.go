@@ -110,7 +110,7 @@ func (c *cluster) journey(ctx context.Context, name string) (journey, error) {
 func (c *cluster) firstAnswer(ctx context.Context, address string) error {
 	return c.machine.Do(func() error {
 		dialer := net.Dialer{Timeout: time.Second}
-		return retry(ctx, func() bool {
+		return retry(ctx, time.Millisecond, func() bool {
 			conn, err := dialer.DialContext(ctx, "tcp", address)
 			if err != nil {
 				return false
