@@ -5,16 +5,13 @@ import (
 	"sync"
 )
 
-// firstBatch is how many calls SlowStart makes at first.
-const firstBatch = 8
-
 // SlowStart calls do for 0 … n-1, in parallel batches that double as long as none
-// fails: 8, 16, 32 … When the first calls are refused (a quota, an admission
-// plug-in), the rest is not tried. It returns how many succeeded, and the first
-// batch's errors that stopped it.
+// fails: 1, 2, 4 … When the first calls are refused (a quota, an admission
+// plug-in), the rest is not tried. It returns how many succeeded, and the errors
+// of the batch that stopped it.
 func SlowStart(n int, do func(i int) error) (int, error) {
 	succeeded := 0
-	for next, size := 0, min(firstBatch, n); size > 0; {
+	for next, size := 0, min(1, n); size > 0; {
 		errs := make([]error, size)
 		var group sync.WaitGroup
 		for i := range size {

@@ -143,8 +143,8 @@ func TestSlowStart(t *testing.T) {
 		n, failFrom, want, most int
 	}{
 		{50, 50, 50, 50}, // all succeed
-		{50, 0, 0, 8},    // refused from the start: one batch is tried
-		{50, 10, 10, 24}, // refused later: the batch in which that happens is the last
+		{50, 0, 0, 1},    // refused from the start: one batch is tried
+		{50, 10, 10, 15}, // refused later: the batch in which that happens is the last
 		{0, 0, 0, 0},
 	} {
 		var calls atomic.Int32
