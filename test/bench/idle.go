@@ -71,7 +71,8 @@ const (
 
 // tickForever is the empty program.
 func tickForever() {
-	for range time.Tick(tickEvery) {
+	for t := time.NewTicker(tickEvery); ; {
+		<-t.C
 	}
 }
 

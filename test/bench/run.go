@@ -57,7 +57,6 @@ func (c *cluster) journey(ctx context.Context, name string) (journey, error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	deployment, service := c.workload(name, 1), c.service(name)
-	begin := time.Now()
 	var pod string
 	isReady, err := c.pods(ctx, name, func(_ watch.EventType, p *corev1.Pod) bool {
 		pod = p.Name
@@ -66,7 +65,7 @@ func (c *cluster) journey(ctx context.Context, name string) (journey, error) {
 	if err != nil {
 		return j, err
 	}
-	begin = time.Now()
+	begin := time.Now()
 	if _, err := c.client.AppsV1().Deployments(namespace).Create(ctx, deployment, metav1.CreateOptions{}); err != nil {
 		return j, err
 	}
