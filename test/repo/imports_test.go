@@ -23,6 +23,8 @@ var rooms = map[string][]string{
 	"containers":  {"cri", "cni", "linux"},
 	"proxy":       {"client", "linux", "journey"},
 	"dns":         {"client", "linux"},
+	"l7":          {},
+	"gateway":     {"client", "l7", "journey"},
 	"ctl":         {"app", "client", "containers", "cri", "journey", "kubelet", "linux"},
 	"app":         nil, // the wiring room: everything but ctl and cmd
 	"cmd":         nil,
