@@ -91,6 +91,23 @@ func underIn(mountinfo, dir string) []string {
 	return found
 }
 
+// Of lists where a device is mounted.
+func Of(device string) ([]string, error) {
+	data, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		return nil, err
+	}
+	var found []string
+	for line := range strings.Lines(string(data)) {
+		left, right, ok := strings.Cut(line, " - ")
+		fields, kind := strings.Fields(left), strings.Fields(right)
+		if ok && len(fields) >= 5 && len(kind) >= 2 && kind[1] == device {
+			found = append(found, unescape(fields[4]))
+		}
+	}
+	return found, nil
+}
+
 func unescape(s string) string {
 	if !strings.Contains(s, `\`) {
 		return s
