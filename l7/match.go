@@ -10,7 +10,7 @@ import (
 type StringMatch struct {
 	Kind  MatchKind
 	Value string
-	// Regex must match the whole text; write ".*" around what it may contain.
+	// Regex finds a match; see Anchored.
 	Regex      *regexp.Regexp
 	IgnoreCase bool
 }
@@ -35,7 +35,7 @@ func (m *StringMatch) Matches(s string) bool {
 	case MatchAny:
 		return true
 	case MatchRegex:
-		return WholeMatch(m.Regex, s)
+		return m.Regex != nil && m.Regex.MatchString(s)
 	case MatchExact:
 		if m.IgnoreCase {
 			return strings.EqualFold(s, v)
@@ -62,24 +62,10 @@ func (m *StringMatch) equal(a, b string) bool {
 	return a == b
 }
 
-// WholeMatch reports whether r matches all of s.
-func WholeMatch(r *regexp.Regexp, s string) bool {
-	if r == nil {
-		return false
-	}
-	// The leftmost match need not be the one that covers everything ("a|ab"), so
-	// ask for the longest where the first is too short.
-	loc := r.FindStringIndex(s)
-	if loc == nil || loc[0] != 0 {
-		return false
-	}
-	if loc[1] == len(s) {
-		return true
-	}
-	longest := r.Copy() //nolint:staticcheck // Longest changes the expression
-	longest.Longest()
-	loc = longest.FindStringIndex(s)
-	return loc != nil && loc[0] == 0 && loc[1] == len(s)
+// Anchored compiles an expression that must match the whole text, as xDS and the
+// Gateway API want it.
+func Anchored(expression string) (*regexp.Regexp, error) {
+	return regexp.Compile(`^(?:` + expression + `)$`)
 }
 
 // A HeaderMatch matches a request's header field. Several fields of one name are

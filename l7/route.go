@@ -63,7 +63,7 @@ type RouteMatch struct {
 type PathMatch struct {
 	Kind  PathKind
 	Value string
-	// Regex, of PathRegex, must match the whole path; of PathRegexPrefix the beginning.
+	// Regex, of PathRegex, finds a match in the path; see Anchored.
 	Regex      *regexp.Regexp
 	IgnoreCase bool
 }
@@ -82,7 +82,6 @@ const (
 	// Ingress and Gateway API). A trailing slash of Value does not count.
 	PathSegments
 	PathRegex
-	PathRegexPrefix
 )
 
 // Forward sends a request to a cluster.
@@ -235,7 +234,7 @@ func (r *Route) validate() error {
 	if actions != 1 {
 		return errors.New("must have one of Forward, Redirect and Direct")
 	}
-	if k := r.Match.Path.Kind; (k == PathRegex || k == PathRegexPrefix) && r.Match.Path.Regex == nil {
+	if r.Match.Path.Kind == PathRegex && r.Match.Path.Regex == nil {
 		return fmt.Errorf("regular expression of the path %w", ErrEmpty)
 	}
 	if f := r.Forward; f != nil && f.Cluster == "" && f.ClusterHeader == "" && len(f.Weighted) == 0 {
