@@ -53,4 +53,9 @@ import (
 	_ "k8s.io/pod-security-admission/api"
 	_ "k8s.io/streaming/pkg/httpstream"
 	_ "github.com/coreos/go-systemd/v22/daemon"
+	_ "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	_ "google.golang.org/grpc/xds"
+	_ "istio.io/api/networking/v1alpha3"
+	_ "istio.io/api/security/v1alpha1"
+	_ "istio.io/api/security/v1beta1"
 )
