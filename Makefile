@@ -73,6 +73,10 @@ e2e: packages build $(GOTESTSUM) ## only the tests of the real binary and of the
 	@echo '== system'
 	@PERI=$(BIN)/peri $(GOTESTSUM) --format testname --hide-summary=output,skipped -- $(TESTFLAGS) -timeout 20m $(SYSTEM)
 
+.PHONY: csi-sanity
+csi-sanity: ## the storage community's suite for drivers, against the built-in one (as root)
+	@cd test/csi-sanity && go test -count=1 $(TESTFLAGS) .
+
 .PHONY: check
 check: ## what a change must pass: generated files, vet, lint, tests, a clean tree
 	go generate ./...

@@ -2,9 +2,12 @@ package local
 
 import (
 	"context"
+	"slices"
 
 	csipb "github.com/container-storage-interface/spec/lib/go/csi"
 	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/periplus/periplus/linux/process"
 )
 
 // GetPluginInfo implements csi.IdentityServer.
@@ -17,10 +20,14 @@ func (s *Server) GetPluginCapabilities(context.Context, *csipb.GetPluginCapabili
 	service := func(t csipb.PluginCapability_Service_Type) *csipb.PluginCapability {
 		return &csipb.PluginCapability{Type: &csipb.PluginCapability_Service_{Service: &csipb.PluginCapability_Service{Type: t}}}
 	}
+	expansion := csipb.PluginCapability_VolumeExpansion_OFFLINE
+	if growsMounted() {
+		expansion = csipb.PluginCapability_VolumeExpansion_ONLINE
+	}
 	return &csipb.GetPluginCapabilitiesResponse{Capabilities: []*csipb.PluginCapability{
 		service(csipb.PluginCapability_Service_CONTROLLER_SERVICE),
 		service(csipb.PluginCapability_Service_VOLUME_ACCESSIBILITY_CONSTRAINTS),
-		{Type: &csipb.PluginCapability_VolumeExpansion_{VolumeExpansion: &csipb.PluginCapability_VolumeExpansion{Type: csipb.PluginCapability_VolumeExpansion_ONLINE}}},
+		{Type: &csipb.PluginCapability_VolumeExpansion_{VolumeExpansion: &csipb.PluginCapability_VolumeExpansion{Type: expansion}}},
 	}}, nil
 }
 
@@ -28,3 +35,8 @@ func (s *Server) GetPluginCapabilities(context.Context, *csipb.GetPluginCapabili
 func (s *Server) Probe(context.Context, *csipb.ProbeRequest) (*csipb.ProbeResponse, error) {
 	return &csipb.ProbeResponse{Ready: wrapperspb.Bool(true)}, nil
 }
+
+// growsMounted reports whether a file system can grow while it is mounted: ext4
+// wants CAP_SYS_RESOURCE for that, which containers often lack. Without it a file
+// system grows when it is staged the next time.
+func growsMounted() bool { return slices.Contains(process.Capabilities(), "CAP_SYS_RESOURCE") }

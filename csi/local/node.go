@@ -20,12 +20,15 @@ import (
 // NodeGetCapabilities implements csi.NodeServer.
 func (s *Server) NodeGetCapabilities(context.Context, *csipb.NodeGetCapabilitiesRequest) (*csipb.NodeGetCapabilitiesResponse, error) {
 	resp := &csipb.NodeGetCapabilitiesResponse{}
-	for _, t := range []csipb.NodeServiceCapability_RPC_Type{
+	can := []csipb.NodeServiceCapability_RPC_Type{
 		csipb.NodeServiceCapability_RPC_STAGE_UNSTAGE_VOLUME,
 		csipb.NodeServiceCapability_RPC_GET_VOLUME_STATS,
-		csipb.NodeServiceCapability_RPC_EXPAND_VOLUME,
 		csipb.NodeServiceCapability_RPC_SINGLE_NODE_MULTI_WRITER,
-	} {
+	}
+	if growsMounted() {
+		can = append(can, csipb.NodeServiceCapability_RPC_EXPAND_VOLUME)
+	}
+	for _, t := range can {
 		resp.Capabilities = append(resp.Capabilities, &csipb.NodeServiceCapability{
 			Type: &csipb.NodeServiceCapability_Rpc{Rpc: &csipb.NodeServiceCapability_RPC{Type: t}}})
 	}
@@ -204,13 +207,36 @@ func (s *Server) publish(r *record, req *csipb.NodePublishVolumeRequest) error {
 	} else if staged, err := mount.IsPoint(source); err != nil || !staged {
 		return errors.Join(err, status.Errorf(codes.FailedPrecondition, "volume %s is not staged at %s", r.id, source))
 	}
-	if err := os.MkdirAll(target, 0o750); err != nil {
-		return err
-	}
 	if mounted, err := mount.IsPoint(target); err != nil || mounted {
 		return err
 	}
+	if req.GetVolumeCapability().GetAccessMode().GetMode() == csipb.VolumeCapability_AccessMode_SINGLE_NODE_SINGLE_WRITER {
+		if err := s.unpublished(r, source); err != nil {
+			return err
+		}
+	}
+	if err := os.MkdirAll(target, 0o750); err != nil {
+		return err
+	}
 	return disk.Bind(source, target, req.GetReadonly(), nil)
+}
+
+// unpublished refuses a second user of a volume that may have one only.
+func (s *Server) unpublished(r *record, staging string) error {
+	devices, err := loop.Find(s.disk.path(volumesDir, r.id, imageName))
+	if err != nil || len(devices) == 0 {
+		return err
+	}
+	points, err := mount.Of(devices[0])
+	if err != nil {
+		return err
+	}
+	for _, p := range points {
+		if p != staging {
+			return status.Errorf(codes.FailedPrecondition, "volume %s is in use at %s already, and its access mode allows one user", r.id, p)
+		}
+	}
+	return nil
 }
 
 func makeFile(path string) error {
