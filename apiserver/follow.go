@@ -2,12 +2,13 @@ package apiserver
 
 import (
 	"context"
+	"errors"
+	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/periplus/periplus/apiserver/cacher"
 	"github.com/periplus/periplus/apiserver/rest"
-	"github.com/periplus/periplus/base"
 )
 
 // A Follower is told of every stored object of every kind. Objects are the
@@ -24,37 +25,62 @@ type Follower interface {
 }
 
 // Follow tells f of all objects and their changes until ctx ends, straight from
-// the watch caches.
+// the watch caches. Kinds come and go while it runs.
 func (s *Server) Follow(ctx context.Context, f Follower) error {
-	var list []rest.Listing
-	for _, l := range s.rest.Listings() {
-		if l.GVR == l.Resource.GVR && s.rest.Objects(l.GVR).Cache != nil {
-			list = append(list, l)
+	following := map[*cacher.Cache]context.CancelFunc{}
+	var running sync.WaitGroup
+	defer running.Wait()
+	defer func() {
+		for _, stop := range following {
+			stop()
+		}
+	}()
+	for first := true; ; first = false {
+		kinds, changed := s.rest.Stored()
+		list := make([]rest.Listing, len(kinds))
+		there := map[*cacher.Cache]bool{}
+		for i, k := range kinds {
+			list[i] = k.Listing
+			there[k.Objects.Cache] = true
+		}
+		for cache, stop := range following {
+			if !there[cache] {
+				stop()
+				delete(following, cache)
+			}
+		}
+		f.Resources(list)
+		for _, k := range kinds {
+			cache, l := k.Objects.Cache, k.Listing
+			if following[cache] != nil {
+				continue
+			}
+			own, stop := context.WithCancel(ctx)
+			following[cache] = stop
+			snapshot, watch := cache.SnapshotAndWatch()
+			snapshot.Each("", "", func(o *cacher.Object) bool {
+				f.Upsert(l, o.Meta)
+				return true
+			})
+			running.Go(func() { follow(own, cache, watch, l, f) })
+		}
+		if first {
+			f.Synced()
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-changed:
 		}
 	}
-	f.Resources(list)
-	var components []base.Component
-	for _, l := range list {
-		cache := s.rest.Objects(l.GVR).Cache
-		snapshot, watch := cache.SnapshotAndWatch()
-		snapshot.Each("", "", func(o *cacher.Object) bool {
-			f.Upsert(l, o.Meta)
-			return true
-		})
-		components = append(components, base.Component{Name: "follow " + l.GVR.Resource, Run: func(ctx context.Context) error {
-			return follow(ctx, cache, watch, l, f)
-		}})
-	}
-	f.Synced()
-	return base.RunAll(ctx, components...)
 }
 
-func follow(ctx context.Context, cache *cacher.Cache, watch *cacher.Watch, l rest.Listing, f Follower) error {
+func follow(ctx context.Context, cache *cacher.Cache, watch *cacher.Watch, l rest.Listing, f Follower) {
 	buf := make([]cacher.Event, 0, 16)
 	for {
 		events, err := watch.Next(ctx, buf[:0])
-		if ctx.Err() != nil {
-			return nil
+		if ctx.Err() != nil || errors.Is(err, cacher.ErrGone) {
+			return
 		}
 		if err != nil {
 			// The log of changes was lost: tell the present again.

@@ -24,6 +24,7 @@ import (
 	"github.com/periplus/periplus/apiserver/authz/node"
 	"github.com/periplus/periplus/apiserver/authz/rbac"
 	"github.com/periplus/periplus/apiserver/cacher"
+	"github.com/periplus/periplus/apiserver/crd"
 	"github.com/periplus/periplus/apiserver/discovery"
 	"github.com/periplus/periplus/apiserver/printers"
 	"github.com/periplus/periplus/apiserver/registry"
@@ -41,6 +42,7 @@ type Server struct {
 	config  Config
 	caches  *cacher.Set
 	rest    *rest.Server
+	crds    *crd.Server
 	tokens  *authn.Tokens
 	authn   authn.Chain
 	authz   authz.Chain
@@ -69,10 +71,11 @@ func New(config Config) (*Server, error) {
 		Admission: admissionall.Chain(late), Journey: config.Journey, Log: config.Log, Stop: s.stop,
 	})
 	late.Server = s.rest
+	s.crds = crd.New(s.rest, config.Log)
 	s.tokens = &authn.Tokens{
 		Issuer: config.Issuer, Audiences: []string{config.Issuer}, Key: config.ServiceAccountKey, Objects: s.rest, Now: time.Now,
 	}
-	s.authn = authn.Chain{authn.Certificate{}, s.tokens}
+	s.authn = authn.Chain{authn.Certificate{}, authn.Bootstrap{Objects: s.rest, Now: time.Now}, s.tokens}
 	roles := rbac.New(s.rest)
 	s.authz = authz.Chain{authz.Masters{}, node.New(s.rest, rbac.NodeAllows), roles}
 	if err := s.addResources(roles); err != nil {
@@ -139,6 +142,9 @@ func (s *Server) Run(ctx context.Context, listeners ...net.Listener) error {
 	if err := s.caches.Load(ctx); err != nil {
 		return fmt.Errorf("load the objects: %w", err)
 	}
+	if err := s.crds.Load(ctx); err != nil {
+		return fmt.Errorf("load the custom resources: %w", err)
+	}
 	server := &http.Server{
 		Handler:           s.handler,
 		ReadHeaderTimeout: 32 * time.Second,
@@ -152,6 +158,14 @@ func (s *Server) Run(ctx context.Context, listeners ...net.Listener) error {
 		},
 	}
 	group.Go(func() error { return s.caches.Run(ctx) })
+	group.Go(func() error {
+		select {
+		case <-s.caches.Following():
+			return s.crds.Run(ctx)
+		case <-ctx.Done():
+			return nil
+		}
+	})
 	for _, l := range listeners {
 		group.Go(func() error {
 			if err := server.ServeTLS(l, "", ""); !errors.Is(err, http.ErrServerClosed) {

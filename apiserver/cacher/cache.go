@@ -40,6 +40,7 @@ type Cache struct {
 	low     int64         // changes after this revision are in the ring
 	rev     int64         // all changes up to this revision are applied
 	gen     int           // raised by a reload: watches of an older generation end
+	closed  bool          // the resource is gone: watches end after the last change
 	changed chan struct{} // closed and replaced when something above changed
 
 	pendingMu sync.Mutex
@@ -269,6 +270,45 @@ func (c *Cache) reload(entries []store.Entry, rev int64) {
 	c.tree, c.ring, c.head = tree, nil, 0
 	c.low, c.rev = rev, rev
 	c.gen++
+	close(c.changed)
+	c.changed = make(chan struct{})
+}
+
+func recode(o *Object, codec Codec) (*Object, error) {
+	obj, err := codec.Decode(o.stored)
+	if err != nil {
+		return nil, err
+	}
+	return newObject(store.Entry{Key: o.Key, Value: o.stored, Mod: o.Rev}, obj)
+}
+
+// recode replaces all objects by what codec makes of them; fresh holds those that
+// are done already. Nothing is applied meanwhile.
+func (c *Cache) recode(codec Codec, fresh map[*Object]*Object) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.codec = codec
+	tree := btree.NewG(32, byKey)
+	c.tree.Ascend(func(o *Object) bool {
+		again := fresh[o]
+		if again == nil {
+			var err error
+			if again, err = recode(o, codec); err != nil {
+				c.log.Error("stored object cannot be decoded by its new schema", base.KeyKey, o.Key, base.KeyError, err)
+				again = o
+			}
+		}
+		tree.ReplaceOrInsert(again)
+		return true
+	})
+	c.tree = tree
+}
+
+// close ends the watches once they have seen the last change.
+func (c *Cache) close() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.closed = true
 	close(c.changed)
 	c.changed = make(chan struct{})
 }

@@ -74,14 +74,35 @@ func (s *Set) Add(ctx context.Context, prefix string, codec Codec) (*Cache, erro
 	return c, nil
 }
 
-// Remove forgets a resource; its watches end.
+// Remove forgets a resource; its watches end after what they have not seen yet.
 func (s *Set) Remove(prefix string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if c := s.caches[prefix]; c != nil {
 		delete(s.caches, prefix)
-		c.reload(nil, s.rev)
+		c.close()
 	}
+}
+
+// Recode decodes the objects of a resource anew, with another codec. Watches go on.
+func (s *Set) Recode(prefix string, codec Codec) {
+	s.mu.Lock()
+	c := s.caches[prefix]
+	s.mu.Unlock()
+	if c == nil {
+		return
+	}
+	// Most of the work is done before the store's changes are kept waiting.
+	fresh := map[*Object]*Object{}
+	c.Snapshot().Each("", "", func(o *Object) bool {
+		if again, err := recode(o, codec); err == nil {
+			fresh[o] = again
+		}
+		return true
+	})
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c.recode(codec, fresh)
 }
 
 // Load fills all caches. Run calls it; call it before to know when it is done.

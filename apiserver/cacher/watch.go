@@ -57,6 +57,9 @@ func (w *Watch) Poll(buf []Event) ([]Event, <-chan struct{}, error) {
 	if w.next < c.tail-int64(len(c.ring)) {
 		return buf, nil, ErrTooOld
 	}
+	if w.next == c.tail && c.closed {
+		return buf, nil, ErrGone
+	}
 	if w.next == c.tail {
 		w.rev = max(w.rev, c.rev)
 		return buf, c.changed, nil

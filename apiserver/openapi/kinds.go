@@ -90,7 +90,7 @@ func (l *library) addGroup(g *group, custom func(schema.GroupVersionKind) *spec.
 		}
 		if newList != nil {
 			gvk := r.GVK
-			gvk.Kind += "List"
+			gvk.Kind = r.Resource.ListKindOf()
 			if m.list = l.object(newList(), gvk, nil); m.list == customName(gvk) {
 				l.listOf(m.list, m.object, r.GVK)
 			}

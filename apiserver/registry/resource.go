@@ -54,6 +54,12 @@ type Resource struct {
 	// KeepItemType keeps kind and apiVersion in the items of JSON lists, as
 	// upstream does for custom resources.
 	KeepItemType bool
+	// ListKind is the kind of lists, by default Kind and "List".
+	ListKind string
+	// JSONOnly kinds have no protobuf form and no strategic merge patches (custom resources).
+	JSONOnly bool
+	// Unserved says that the stored version is not served, only those in Also.
+	Unserved bool
 	// StoredAsJSON says that upstream stores the kind as JSON, not protobuf.
 	StoredAsJSON bool
 
@@ -68,6 +74,9 @@ type Resource struct {
 	// object must first be marked (deletionTimestamp, grace period) and who removes
 	// it later; it sets options.GracePeriodSeconds to what applies.
 	Graceful func(ctx context.Context, obj runtime.Object, options *metav1.DeleteOptions) bool
+	// Marked, if not nil, changes an object that is about to be marked for deletion
+	// for the first time (finalizers of the kind, conditions).
+	Marked func(obj runtime.Object)
 
 	// Verbs restricts the verbs (tokenreviews and the access reviews only have create).
 	// nil means all.
@@ -84,6 +93,36 @@ type Served struct {
 	NewList func() runtime.Object
 	From    func(stored runtime.Object) (runtime.Object, error)
 	To      func(served runtime.Object) (runtime.Object, error)
+	// Own is what holds for this version alone; nil for versions that differ in form only.
+	Own *View
+}
+
+// A View is what a version of a kind shows and demands, where versions differ in
+// more than form. Objects given to it are of the stored version.
+type View struct {
+	Strategy         Strategy
+	Status           Strategy
+	Scale            *Scale
+	Table            *Table
+	SelectableFields []string
+	Fields           func(obj runtime.Object) fields.Set
+	Deprecated       string
+}
+
+// View returns what holds for the stored version.
+func (r *Resource) View() *View {
+	return &View{
+		Strategy: r.Strategy, Status: r.Status, Scale: r.Scale, Table: r.Table,
+		SelectableFields: r.SelectableFields, Fields: r.Fields, Deprecated: r.Deprecated,
+	}
+}
+
+// A Decoder is an object that reads its JSON form by rules of its own: it drops
+// what its schema does not know and fills defaults. strict lists what a strict
+// client wants to be told: unknown and duplicate fields.
+type Decoder interface {
+	runtime.Object
+	DecodeStrict(data []byte) (strict []error, err error)
 }
 
 // Scale maps a kind to autoscaling/v1 Scale.
@@ -140,6 +179,14 @@ func (r *Resource) Prefix() string {
 		return r.StoragePrefix
 	}
 	return r.GVR.Resource
+}
+
+// ListKindOf returns the kind of lists in every version.
+func (r *Resource) ListKindOf() string {
+	if r.ListKind != "" {
+		return r.ListKind
+	}
+	return r.Kind + "List"
 }
 
 // GVK returns the stored group, version and kind.

@@ -12,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer/json"
 	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
 	"sigs.k8s.io/yaml"
+
+	"github.com/periplus/periplus/apiserver/registry"
 )
 
 // Media types of requests and answers.
@@ -40,6 +42,30 @@ func NewCodecs(scheme *runtime.Scheme) *Codecs {
 		strict: json.NewSerializerWithOptions(json.DefaultMetaFactory, scheme, scheme, json.SerializerOptions{Strict: true}),
 		proto:  protobuf.NewSerializer(scheme, scheme),
 	}
+}
+
+// decodeStrict decodes JSON into an object. What a strict client wants to know is
+// a strict decoding error; the object is then returned, too.
+func (c *Codecs) decodeStrict(data []byte, want schema.GroupVersionKind, into runtime.Object) (runtime.Object, *schema.GroupVersionKind, error) {
+	d, ok := into.(registry.Decoder)
+	if !ok {
+		return c.strict.Decode(data, &want, into)
+	}
+	strict, err := d.DecodeStrict(data)
+	if err != nil {
+		return nil, nil, err
+	}
+	got := d.GetObjectKind().GroupVersionKind()
+	if got.Kind == "" {
+		return nil, nil, runtime.NewMissingKindErr(string(data))
+	}
+	if got.Version == "" {
+		return nil, nil, runtime.NewMissingVersionErr(string(data))
+	}
+	if len(strict) > 0 {
+		return d, &got, runtime.NewStrictDecodingError(strict)
+	}
+	return d, &got, nil
 }
 
 // EncodeJSON returns obj as JSON without a line end.
@@ -166,15 +192,24 @@ func (c *Codecs) encode(f format, obj runtime.Object) ([]byte, error) {
 	}
 }
 
+// offers is what an answer can be encoded as.
+type offers struct {
+	forms    bool // as tables and partial metadata, too
+	jsonOnly bool // plain objects have no protobuf form
+}
+
+// offers returns the formats that the endpoint has.
+func (e *endpoint) offers() offers { return offers{forms: true, jsonOnly: e.objects.Resource.JSONOnly} }
+
 // negotiate picks the answer's format from an Accept header (RFC 9110 §12.5.1):
 // the first clause with the highest weight that can be served. ok is false when none can.
-func negotiate(accept string, tables bool) (f format, ok bool) {
+func negotiate(accept string, o offers) (f format, ok bool) {
 	if accept == "" {
 		return format{media: mediaJSON}, true
 	}
 	best := -1.0
 	for clause := range strings.SplitSeq(accept, ",") {
-		g, weight, good := parseClause(clause, tables)
+		g, weight, good := parseClause(clause, o)
 		if good && weight > best {
 			f, best, ok = g, weight, true
 		}
@@ -182,7 +217,7 @@ func negotiate(accept string, tables bool) (f format, ok bool) {
 	return f, ok
 }
 
-func parseClause(clause string, tables bool) (format, float64, bool) {
+func parseClause(clause string, o offers) (format, float64, bool) {
 	media, params, _ := strings.Cut(clause, ";")
 	var f format
 	switch strings.TrimSpace(media) {
@@ -213,9 +248,12 @@ func parseClause(clause string, tables bool) (format, float64, bool) {
 	}
 	switch f.as {
 	case "":
+		if o.jsonOnly && f.media == mediaProtobuf {
+			return f, 0, false
+		}
 	case "Table", "PartialObjectMetadata", "PartialObjectMetadataList":
 		known := f.asGV == metav1.SchemeGroupVersion || f.asGV == schema.GroupVersion{Group: metav1.GroupName, Version: "v1beta1"}
-		if !tables || !known {
+		if !o.forms || !known {
 			return f, 0, false
 		}
 		// A table has no protobuf form.

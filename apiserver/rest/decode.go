@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/yaml"
 
+	"github.com/periplus/periplus/apiserver/registry"
 	"github.com/periplus/periplus/apiserver/request"
 )
 
@@ -56,6 +57,9 @@ func (c *Codecs) decodeBody(r *http.Request, body []byte, want schema.GroupVersi
 	}
 	switch mediaOf(r) {
 	case mediaProtobuf:
+		if _, own := into.(registry.Decoder); own {
+			return nil, unsupportedMediaType(mediaJSON, mediaYAML)
+		}
 		return checkKind(want)(c.proto.Decode(body, &want, into))
 	case mediaYAML:
 		var err error
@@ -70,7 +74,7 @@ func (c *Codecs) decodeBody(r *http.Request, body []byte, want schema.GroupVersi
 	default:
 		return nil, unsupportedMediaType(mediaJSON, mediaYAML, mediaProtobuf)
 	}
-	obj, err := checkKind(want)(c.strict.Decode(body, &want, into))
+	obj, err := checkKind(want)(c.decodeStrict(body, want, into))
 	if err != nil && runtime.IsStrictDecodingError(err) && validation != metav1.FieldValidationStrict {
 		if validation == metav1.FieldValidationWarn {
 			strict, _ := runtime.AsStrictDecodingError(err)

@@ -37,6 +37,16 @@ func held(obj runtime.Object) bool {
 // Delete removes an object or marks it for deletion (immediate is then false).
 // The result is the last state.
 func (o *Objects) Delete(ctx context.Context, namespace, name string, options *metav1.DeleteOptions) (last *cacher.Object, immediate bool, err error) {
+	return o.delete(ctx, namespace, name, options, o.chain)
+}
+
+// Purge is Delete by the server itself, which no admission plug-in is asked about.
+func (o *Objects) Purge(ctx context.Context, namespace, name string, options *metav1.DeleteOptions) error {
+	_, _, err := o.delete(ctx, namespace, name, options, nil)
+	return err
+}
+
+func (o *Objects) delete(ctx context.Context, namespace, name string, options *metav1.DeleteOptions, chain admission.Chain) (last *cacher.Object, immediate bool, err error) {
 	key, err := o.key(namespace, name)
 	if err != nil {
 		return nil, false, err
@@ -54,7 +64,7 @@ func (o *Objects) Delete(ctx context.Context, namespace, name string, options *m
 		if current == nil {
 			return nil, false, apierrors.NewNotFound(o.group(), name)
 		}
-		last, immediate, err = o.deleteOnce(ctx, key, current, options.DeepCopy(), dry)
+		last, immediate, err = o.deleteOnce(ctx, key, current, options.DeepCopy(), dry, chain)
 		var conflict *store.ConflictError
 		if errors.As(err, &conflict) {
 			if conflict.Current.Mod != 0 {
@@ -75,16 +85,16 @@ func (o *Objects) Delete(ctx context.Context, namespace, name string, options *m
 	}
 }
 
-func (o *Objects) deleteOnce(ctx context.Context, key string, current *cacher.Object, options *metav1.DeleteOptions, dry bool) (*cacher.Object, bool, error) {
+func (o *Objects) deleteOnce(ctx context.Context, key string, current *cacher.Object, options *metav1.DeleteOptions, dry bool, chain admission.Chain) (*cacher.Object, bool, error) {
 	if err := checkPreconditions(options.Preconditions, current.Meta, o.group()); err != nil {
 		return nil, false, err
 	}
 	w := Write{Options: options, DryRun: dry}
 	a := o.attributes(ctx, admission.Delete, &w, nil, current.Obj, current.Meta.GetNamespace(), current.Meta.GetName())
-	if err := o.chain.Admit(ctx, a); err != nil {
+	if err := chain.Admit(ctx, a); err != nil {
 		return nil, false, forbidden(err, o.group(), a.Name)
 	}
-	if err := o.chain.Validate(ctx, a); err != nil {
+	if err := chain.Validate(ctx, a); err != nil {
 		return nil, false, forbidden(err, o.group(), a.Name)
 	}
 	graceful := o.Resource.Graceful != nil && o.Resource.Graceful(ctx, current.Obj, options)
@@ -125,6 +135,9 @@ func (o *Objects) mark(current *cacher.Object, options *metav1.DeleteOptions, gr
 	}
 	switch {
 	case meta.DeletionTimestamp == nil:
+		if o.Resource.Marked != nil {
+			o.Resource.Marked(obj)
+		}
 		until := metav1.NewTime(time.Now().UTC().Add(time.Duration(grace) * time.Second).Truncate(time.Second))
 		meta.DeletionTimestamp, meta.DeletionGracePeriodSeconds = &until, &grace
 		if meta.Generation > 0 {

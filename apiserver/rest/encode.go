@@ -140,7 +140,7 @@ func (p *page) meta() metav1.ListMeta {
 // Items of built-in kinds lose their leading kind and apiVersion, as upstream.
 func (e *endpoint) listJSON(p *page) ([]byte, error) {
 	head, err := e.server.codecs.EncodeJSON(&metav1.PartialObjectMetadataList{
-		TypeMeta: metav1.TypeMeta{APIVersion: e.gvk.GroupVersion().String(), Kind: e.gvk.Kind + "List"},
+		TypeMeta: metav1.TypeMeta{APIVersion: e.gvk.GroupVersion().String(), Kind: e.objects.Resource.ListKindOf()},
 		ListMeta: p.meta(),
 	})
 	if err != nil {
@@ -196,7 +196,7 @@ func (e *endpoint) listProtobuf(p *page) ([]byte, error) {
 		}
 		size += 1 + uvarintLen(len(raws[i])) + len(raws[i])
 	}
-	envelope := runtime.Unknown{TypeMeta: runtime.TypeMeta{APIVersion: e.gvk.GroupVersion().String(), Kind: e.gvk.Kind + "List"}}
+	envelope := runtime.Unknown{TypeMeta: runtime.TypeMeta{APIVersion: e.gvk.GroupVersion().String(), Kind: e.objects.Resource.ListKindOf()}}
 	typeMeta, err := envelope.TypeMeta.Marshal()
 	if err != nil {
 		return nil, err

@@ -41,6 +41,7 @@ type Server struct {
 	endpoints map[schema.GroupVersionResource]*endpoint
 	objects   map[schema.GroupVersionResource]*Objects // by stored GVR
 	extra     map[string]Subresource                   // by "resource.group/subresource"
+	changed   chan struct{}                            // closed and replaced when a resource is added, replaced or removed
 }
 
 // An endpoint is one served group version of a resource.
@@ -49,7 +50,10 @@ type endpoint struct {
 	gvr     schema.GroupVersionResource
 	gvk     schema.GroupVersionKind
 	objects *Objects
-	also    *registry.Served // nil for the stored version
+	also    *registry.Served   // nil for the stored version
+	view    *registry.View     // what holds for this version
+	listed  *registry.Resource // as discovery shows it: with what holds for this version
+	gone    chan struct{}      // closed when the endpoint is replaced or removed: watches end
 }
 
 // A Subresource answers requests to one named subresource of a resource.
@@ -69,38 +73,12 @@ func New(config Config) *Server {
 		endpoints: map[schema.GroupVersionResource]*endpoint{},
 		objects:   map[schema.GroupVersionResource]*Objects{},
 		extra:     map[string]Subresource{},
+		changed:   make(chan struct{}),
 	}
 }
 
 // Codecs returns the server's encoders.
 func (s *Server) Codecs() *Codecs { return s.codecs }
-
-// Add serves a resource.
-func (s *Server) Add(ctx context.Context, r *registry.Resource) (*Objects, error) {
-	codec := s.codecs.Storage(r.GVK(), r.New, r.StoredAsJSON)
-	var cache *cacher.Cache
-	if r.Create == nil {
-		var err error
-		if cache, err = s.config.Caches.Add(ctx, r.Prefix(), codec); err != nil {
-			return nil, err
-		}
-	}
-	o := &Objects{
-		Resource: r, Cache: cache, set: s.config.Caches, store: s.config.Store,
-		codec: codec, chain: s.config.Admission, journey: s.config.Journey,
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.objects[r.GVR] = o
-	s.endpoints[r.GVR] = &endpoint{server: s, gvr: r.GVR, gvk: r.GVK(), objects: o}
-	for i := range r.Also {
-		also := &r.Also[i]
-		s.endpoints[also.GV.WithResource(r.GVR.Resource)] = &endpoint{
-			server: s, gvr: also.GV.WithResource(r.GVR.Resource), gvk: also.GV.WithKind(r.Kind), objects: o, also: also,
-		}
-	}
-	return o, nil
-}
 
 // AddSubresource serves a subresource of the resource named by gr.
 func (s *Server) AddSubresource(gr schema.GroupResource, name string, sub Subresource) {
@@ -114,32 +92,6 @@ func (s *Server) Objects(gvr schema.GroupVersionResource) *Objects {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return s.objects[gvr]
-}
-
-// A Listing is one served version of a resource, for discovery.
-type Listing struct {
-	GVR          schema.GroupVersionResource
-	GVK          schema.GroupVersionKind
-	Resource     *registry.Resource
-	Subresources map[string]Subresource // those with a life of their own, by name
-}
-
-// Listings returns all served versions.
-func (s *Server) Listings() []Listing {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	out := make([]Listing, 0, len(s.endpoints))
-	for _, e := range s.endpoints {
-		l := Listing{GVR: e.gvr, GVK: e.gvk, Resource: e.objects.Resource, Subresources: map[string]Subresource{}}
-		prefix := e.gvr.GroupResource().String() + "/"
-		for key, sub := range s.extra {
-			if len(key) > len(prefix) && key[:len(prefix)] == prefix {
-				l.Subresources[key[len(prefix):]] = sub
-			}
-		}
-		out = append(out, l)
-	}
-	return out
 }
 
 var _ registry.Awaiter = (*Server)(nil)
@@ -236,7 +188,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) error {
 	if e == nil || info.Namespace != "" && !e.objects.Resource.Namespaced && info.Resource != "namespaces" {
 		return noResource(schema.GroupResource{Group: info.Group, Resource: info.Resource})
 	}
-	if text := e.objects.Resource.Deprecated; text != "" {
+	if text := e.view.Deprecated; text != "" {
 		request.Warn(r.Context(), text)
 	}
 	if extra != nil {
@@ -244,7 +196,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) error {
 	}
 	c := &call{info: info}
 	var ok bool
-	if c.format, ok = negotiate(r.Header.Get("Accept"), true); !ok && info.Verb != "watch" {
+	if c.format, ok = negotiate(r.Header.Get("Accept"), e.offers()); !ok && info.Verb != "watch" {
 		return notAcceptable()
 	}
 	if r.URL.RawQuery != "" {
@@ -275,24 +227,24 @@ func (e *endpoint) dispatch(w http.ResponseWriter, r *http.Request, c *call) err
 				return e.create(w, r, c)
 			}
 		case "update":
-			return e.update(w, r, c, res.Strategy)
+			return e.update(w, r, c, e.view.Strategy)
 		case "patch":
-			return e.patch(w, r, c, res.Strategy)
+			return e.patch(w, r, c, e.view.Strategy)
 		case "delete":
 			return e.delete(w, r, c)
 		case "deletecollection":
 			return e.deleteCollection(w, r, c)
 		}
-	case sub == "status" && res.Status != nil:
+	case sub == "status" && e.view.Status != nil:
 		switch c.info.Verb {
 		case "get":
 			return e.get(w, r, c)
 		case "update":
-			return e.update(w, r, c, res.Status)
+			return e.update(w, r, c, e.view.Status)
 		case "patch":
-			return e.patch(w, r, c, res.Status)
+			return e.patch(w, r, c, e.view.Status)
 		}
-	case sub == "scale" && res.Scale != nil:
+	case sub == "scale" && e.view.Scale != nil:
 		return e.scale(w, r, c)
 	case res.Views[sub] != nil:
 		switch c.info.Verb {

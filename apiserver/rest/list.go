@@ -67,7 +67,7 @@ func (e *endpoint) listQuery(r *http.Request, c *call) (*query, error) {
 func (e *endpoint) checkFields(s fields.Selector) error {
 	for _, req := range s.Requirements() {
 		known := req.Field == "metadata.name" || req.Field == "metadata.namespace" && e.objects.Resource.Namespaced
-		for _, f := range e.objects.Resource.SelectableFields {
+		for _, f := range e.view.SelectableFields {
 			known = known || f == req.Field
 		}
 		if !known {
@@ -109,7 +109,7 @@ func (q *query) matches(e *endpoint, obj *cacher.Object) bool {
 
 func (e *endpoint) fieldsOf(obj *cacher.Object) fields.Set {
 	set := fields.Set{}
-	if f := e.objects.Resource.Fields; f != nil {
+	if f := e.view.Fields; f != nil {
 		for k, v := range f(obj.Obj) {
 			set[k] = v
 		}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"reflect"
+	"slices"
 
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -36,10 +37,16 @@ type patch struct {
 // readPatch reads a patch of one of the supported kinds.
 func (e *endpoint) readPatch(w http.ResponseWriter, r *http.Request, options *metav1.PatchOptions) (*patch, error) {
 	p := &patch{kind: types.PatchType(mediaOf(r)), codecs: e.server.codecs, request: r}
-	switch p.kind {
-	case types.JSONPatchType, types.MergePatchType, types.StrategicMergePatchType:
-	default:
-		return nil, unsupportedMediaType(string(types.JSONPatchType), string(types.MergePatchType), string(types.StrategicMergePatchType))
+	accepted := []types.PatchType{types.JSONPatchType, types.MergePatchType}
+	if !e.objects.Resource.JSONOnly {
+		accepted = append(accepted, types.StrategicMergePatchType)
+	}
+	if !slices.Contains(accepted, p.kind) {
+		names := make([]string, len(accepted))
+		for i, t := range accepted {
+			names[i] = string(t)
+		}
+		return nil, unsupportedMediaType(names...)
 	}
 	if options.Force != nil {
 		return nil, apierrors.NewInvalid(schema.GroupKind{Group: metav1.GroupName, Kind: "PatchOptions"}, "", field.ErrorList{
@@ -63,7 +70,7 @@ func (p *patch) apply(current runtime.Object, gvk schema.GroupVersionKind) (runt
 	if err != nil {
 		return nil, err
 	}
-	obj, _, err := p.codecs.strict.Decode(after, &gvk, newLike(current))
+	obj, err := checkKind(gvk)(p.codecs.decodeStrict(after, gvk, newLike(current)))
 	if err != nil && runtime.IsStrictDecodingError(err) && obj != nil {
 		strict, _ := runtime.AsStrictDecodingError(err)
 		switch p.validation {

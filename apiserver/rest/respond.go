@@ -82,7 +82,7 @@ func quote(s string) string {
 
 // WriteObject answers with obj in the format that the client accepts.
 func (c *Codecs) WriteObject(w http.ResponseWriter, r *http.Request, code int, obj runtime.Object) {
-	f, ok := negotiate(r.Header.Get("Accept"), false)
+	f, ok := negotiate(r.Header.Get("Accept"), offers{})
 	if !ok {
 		f = format{media: mediaJSON}
 	}
@@ -97,7 +97,7 @@ func (c *Codecs) WriteObject(w http.ResponseWriter, r *http.Request, code int, o
 // WriteError answers with err as a Status object.
 func (c *Codecs) WriteError(w http.ResponseWriter, r *http.Request, err error) {
 	status := statusOf(err)
-	f, ok := negotiate(r.Header.Get("Accept"), false)
+	f, ok := negotiate(r.Header.Get("Accept"), offers{})
 	if !ok {
 		f = format{media: mediaJSON}
 	}

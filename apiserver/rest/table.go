@@ -26,7 +26,7 @@ var plainTable = &registry.Table{
 // table prints a page (meta.k8s.io/v1 Table). Rows carry their object's
 // metadata, the whole object or nothing, as includeObject asks.
 func (e *endpoint) table(c *call, p *page, columns bool) (*metav1.Table, error) {
-	printer := e.objects.Resource.Table
+	printer := e.view.Table
 	if printer == nil {
 		printer = plainTable
 	}

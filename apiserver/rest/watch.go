@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"math/rand/v2"
 	"net/http"
 	"strconv"
@@ -50,7 +51,7 @@ func (e *endpoint) watch(w http.ResponseWriter, r *http.Request, c *call) error 
 		return err
 	}
 	var ok bool
-	if c.format, ok = negotiateWatch(r.Header.Get("Accept")); !ok {
+	if c.format, ok = negotiateWatch(r.Header.Get("Accept"), e.offers()); !ok {
 		return notAcceptable()
 	}
 	initial := q.SendInitialEvents != nil && *q.SendInitialEvents
@@ -60,15 +61,13 @@ func (e *endpoint) watch(w http.ResponseWriter, r *http.Request, c *call) error 
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), timeout)
 	defer cancel()
-	if stop := e.server.config.Stop; stop != nil {
-		go func() {
-			select {
-			case <-stop:
-				cancel()
-			case <-ctx.Done():
-			}
-		}()
-	}
+	go func() {
+		select {
+		case <-e.server.config.Stop:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
 
 	wr := &watcher{e: e, c: c, q: q, w: w, r: r, frame: frameJSON}
 	if c.format.media == mediaProtobuf {
@@ -112,8 +111,8 @@ func (e *endpoint) watch(w http.ResponseWriter, r *http.Request, c *call) error 
 }
 
 // negotiateWatch is negotiate for streams: media types may carry stream=watch.
-func negotiateWatch(accept string) (format, bool) {
-	f, ok := negotiate(accept, true)
+func negotiateWatch(accept string, o offers) (format, bool) {
+	f, ok := negotiate(accept, o)
 	if ok && f.media == mediaYAML {
 		f.media = mediaJSON
 	}
@@ -162,11 +161,14 @@ func (wr *watcher) run(ctx context.Context, source *cacher.Watch) {
 	var bookmark <-chan time.Time
 	advanced := (<-chan struct{})(nil)
 	events := make([]cacher.Event, 0, watchBatch)
+	gone, ending := wr.e.gone, false
 	for {
 		rev, moved := wr.e.objects.set.Advanced()
 		batch, wait, err := source.Poll(events[:0])
 		if err != nil {
-			wr.expired()
+			if !errors.Is(err, cacher.ErrGone) {
+				wr.expired()
+			}
 			return
 		}
 		for i := range batch {
@@ -180,6 +182,9 @@ func (wr *watcher) run(ctx context.Context, source *cacher.Watch) {
 			}
 			continue
 		}
+		if ending {
+			return
+		}
 		if wr.q.AllowWatchBookmarks && bookmark == nil {
 			if rev > wr.written {
 				bookmark, advanced = time.After(bookmarkEvery), nil
@@ -191,6 +196,8 @@ func (wr *watcher) run(ctx context.Context, source *cacher.Watch) {
 		case <-ctx.Done():
 			return
 		case <-wait:
+		case <-gone: // what has happened so far is still told
+			gone, ending = nil, true
 		case <-advanced:
 			advanced = nil
 		case <-bookmark:

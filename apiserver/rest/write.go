@@ -63,7 +63,7 @@ func (e *endpoint) create(w http.ResponseWriter, r *http.Request, c *call) error
 		// POST to /api/v1/pods: the object names its namespace.
 		return apierrors.NewMethodNotSupported(e.gvr.GroupResource(), "create")
 	}
-	created, err := e.objects.Create(r.Context(), obj, c.info.Namespace, Write{Strategy: e.objects.Resource.Strategy, Options: options, DryRun: dry})
+	created, err := e.objects.Create(r.Context(), obj, c.info.Namespace, Write{Strategy: e.view.Strategy, Options: options, DryRun: dry})
 	if err != nil {
 		return err
 	}
@@ -159,7 +159,7 @@ func (e *endpoint) staleError(err error, c *call) error {
 
 // scale serves GET, PUT and PATCH of the replica count.
 func (e *endpoint) scale(w http.ResponseWriter, r *http.Request, c *call) error {
-	view := e.objects.Resource.Scale
+	view := e.view.Scale
 	switch c.info.Verb {
 	case "get":
 		obj, err := e.objects.Get(r.Context(), c.info.Namespace, c.info.Name)
@@ -214,7 +214,7 @@ func (e *endpoint) scale(w http.ResponseWriter, r *http.Request, c *call) error 
 func (e *endpoint) updateScale(w http.ResponseWriter, r *http.Request, c *call, options runtime.Object, dryRuns []string, change Change) error {
 	dry := len(dryRuns) > 0
 	obj, _, err := e.objects.Update(r.Context(), c.info.Namespace, c.info.Name, change, Write{
-		Strategy: e.objects.Resource.Strategy, Subresource: "scale", Options: options, DryRun: dry,
+		Strategy: e.view.Strategy, Subresource: "scale", Options: options, DryRun: dry,
 	})
 	if err != nil {
 		return err
@@ -223,7 +223,7 @@ func (e *endpoint) updateScale(w http.ResponseWriter, r *http.Request, c *call, 
 }
 
 func (e *endpoint) writeScale(w http.ResponseWriter, r *http.Request, obj *cacher.Object, code int) error {
-	s, err := e.objects.Resource.Scale.Get(obj.Obj)
+	s, err := e.view.Scale.Get(obj.Obj)
 	if err != nil {
 		return err
 	}

@@ -35,13 +35,15 @@ func apiServices() *registry.Resource {
 		}
 	}
 	return &registry.Resource{
-		GVR:        version.WithResource("apiservices"),
-		Kind:       "APIService",
-		Singular:   "apiservice",
-		Categories: []string{"api-extensions"},
-		New:        kind.Make[apiregistrationv1.APIService],
-		NewList:    kind.Make[apiregistrationv1.APIServiceList],
-		Strategy:   s,
-		Status:     apiServiceHalves.StatusKeepingMeta(),
+		GVR:           version.WithResource("apiservices"),
+		Kind:          "APIService",
+		StoragePrefix: "apiregistration.k8s.io/apiservices",
+		StoredAsJSON:  true,
+		Singular:      "apiservice",
+		Categories:    []string{"api-extensions"},
+		New:           kind.Make[apiregistrationv1.APIService],
+		NewList:       kind.Make[apiregistrationv1.APIServiceList],
+		Strategy:      s,
+		Status:        apiServiceHalves.StatusKeepingMeta(),
 	}
 }
