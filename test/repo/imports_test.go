@@ -25,6 +25,7 @@ var rooms = map[string][]string{
 	"dns":         {"client", "linux"},
 	"l7":          {},
 	"gateway":     {"client", "l7", "journey"},
+	"mesh":        {"client", "l7", "linux", "journey"},
 	"ctl":         {"app", "client", "containers", "cri", "journey", "kubelet", "linux"},
 	"app":         nil, // the wiring room: everything but ctl and cmd
 	"cmd":         nil,
