@@ -70,6 +70,9 @@ func (s *controlPlane) addonsStage() stage {
 		if err := dns.Ensure(ctx, c, netip.MustParseAddr(s.config.ClusterDNS)); err != nil {
 			return err
 		}
+		if err := ensureStorage(ctx, c); err != nil {
+			return err
+		}
 		ready()
 		<-ctx.Done()
 		return nil

@@ -234,8 +234,10 @@ func (w *worker) newKubelet(ctx context.Context, c kubernetes.Interface) (*kubel
 	}
 	broadcaster, stop := recordEvents(ctx, c)
 	recorder := broadcaster.NewRecorder(scheme.Scheme, corev1.EventSource{Component: "kubelet", Host: w.config.NodeName})
+	drivers := w.config.drivers(log)
+	driven := w.config.csiVolumes(drivers, c)
 	host, err := volume.NewHost(volume.Config{
-		Root: w.config.kubeletDir(), Plugins: volumeall.Plugins(), Sources: sources, Log: log,
+		Root: w.config.kubeletDir(), Plugins: volumeall.Plugins(driven), Sources: sources, Claims: volume.LiveClaims{Client: c}, Log: log,
 		Retry: func(uid types.UID) { k.Load().Retry(uid) },
 		Failed: func(p *corev1.Pod, e *volume.MountError) {
 			recorder.Event(p, corev1.EventTypeWarning, "FailedMount", e.Error())
@@ -257,7 +259,7 @@ func (w *worker) newKubelet(ctx context.Context, c kubernetes.Interface) (*kubel
 		Services: services.Lister(), ServicesSynced: serviceInformer.HasSyncedChecker().Done(), Objects: sources,
 		Runtime: w.runtime, Images: w.images, Volumes: host, Cgroups: cgroups,
 		Events: recorder, Journey: w.record, Log: log,
-		Node:    node.Config{IPs: []net.IP{w.nodeIP.AsSlice()}, Version: Version + "+periplus", Port: int32(w.config.KubeletPort), Dir: w.config.StateDir},
+		Node:    node.Config{IPs: []net.IP{w.nodeIP.AsSlice()}, Version: Version + "+periplus", Port: int32(w.config.KubeletPort), Dir: w.config.StateDir, Labels: w.config.storageLabels()},
 		RootDir: w.config.kubeletDir(), LogDir: w.config.logsDir(), StaticPodPath: w.config.PodManifests,
 		ClusterDNS: []string{w.config.ClusterDNS}, ClusterDomain: w.config.ClusterDomain, ResolvConf: w.config.ResolvConf,
 	})
@@ -267,7 +269,7 @@ func (w *worker) newKubelet(ctx context.Context, c kubernetes.Interface) (*kubel
 	}
 	k.Store(made)
 	shared.StartWithContext(ctx)
-	return made, []base.Component{
+	return made, append(w.storageParts(c, made, drivers, driven, broadcaster), []base.Component{
 		{Name: "pods of this node", Run: func(ctx context.Context) error { pods.RunWithContext(ctx); return nil }},
 		{Name: "this node", Run: func(ctx context.Context) error { nodes.RunWithContext(ctx); return nil }},
 		{Name: "volumes", Run: host.Run},
@@ -277,5 +279,5 @@ func (w *worker) newKubelet(ctx context.Context, c kubernetes.Interface) (*kubel
 			sources.Close()
 			return nil
 		}},
-	}, nil
+	}...), nil
 }

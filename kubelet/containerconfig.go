@@ -42,6 +42,10 @@ func (e *execution) containerConfig(ctx context.Context, c *corev1.Container, im
 	if err != nil {
 		return nil, err
 	}
+	devices, err := e.devicesOf(c)
+	if err != nil {
+		return nil, err
+	}
 	if err := os.MkdirAll(filepath.Join(k.podLogDir(pod), c.Name), 0o755); err != nil {
 		return nil, err
 	}
@@ -53,6 +57,7 @@ func (e *execution) containerConfig(ctx context.Context, c *corev1.Container, im
 		Labels:     containerLabels(pod, c), Annotations: containerAnnotations(pod, c, restarts),
 		LogPath: containerLog(c.Name, restarts),
 		Mounts:  mounts,
+		Devices: devices,
 		Stdin:   c.Stdin, StdinOnce: c.StdinOnce, Tty: c.TTY,
 		Linux: &runtimeapi.LinuxContainerConfig{Resources: k.containerResources(pod, c), SecurityContext: security},
 	}
@@ -122,6 +127,23 @@ func (e *execution) ips() []string {
 		return e.w.k.node.IPs()
 	}
 	return e.box.ips
+}
+
+// devicesOf lists a container's block volumes.
+func (e *execution) devicesOf(c *corev1.Container) ([]*runtimeapi.Device, error) {
+	var out []*runtimeapi.Device
+	for _, d := range c.VolumeDevices {
+		vol, ok := e.w.state.mounts[d.Name]
+		if !ok || !vol.Block {
+			return nil, fmt.Errorf("volume %q of container %q is not a block device", d.Name, c.Name)
+		}
+		permissions := "mrw"
+		if vol.ReadOnly {
+			permissions = "r"
+		}
+		out = append(out, &runtimeapi.Device{HostPath: vol.HostPath, ContainerPath: d.DevicePath, Permissions: permissions})
+	}
+	return out, nil
 }
 
 // mountsOf lists a container's mounts: its volumes, /etc/hosts and the file for

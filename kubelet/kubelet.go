@@ -123,6 +123,9 @@ func (k *Kubelet) setNetworkReady(ready bool) {
 // last wrote; nil before registration.
 func (k *Kubelet) Node() *corev1.Node { return k.node.Current() }
 
+// Registered is closed when the node's object exists in the API.
+func (k *Kubelet) Registered() <-chan struct{} { return k.node.Registered() }
+
 // containerID is an identifier of the runtime in the API's form.
 func (k *Kubelet) containerID(id string) string { return k.runtimeName + "://" + id }
 

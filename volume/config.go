@@ -19,6 +19,8 @@ type Config struct {
 	// Sources is what plug-ins read; if it is a Tracker too, the Host tells it
 	// which pods are on the node.
 	Sources Sources
+	// Claims reads claims and their volumes; nil: pods with claims cannot be mounted.
+	Claims Claims
 	// Retry, if not nil, is called when an object changed that a pod needs whose
 	// Mount failed last time, or that it refers to from an environment: trying
 	// again is worth while. It must not block.

@@ -19,6 +19,14 @@ func (e *MountError) Error() string {
 	if errors.Is(e.Err, ErrNoPlugin) {
 		return fmt.Sprintf("failed to get Plugin from volumeSpec for volume %q err=%v", e.Volume, e.Err)
 	}
+	var claim *claimError
+	if errors.As(e.Err, &claim) {
+		return fmt.Sprintf("Unable to attach or mount volumes: unmounted volumes=[%s], unattached volumes=[], failed to process volumes=[%s]: %v", e.Volume, e.Volume, e.Err)
+	}
+	var phase *PhaseError
+	if errors.As(e.Err, &phase) {
+		return fmt.Sprintf("%s failed for volume %q : %v", phase.Phase, phase.Volume, e.Err)
+	}
 	// The blank before the colon is upstream's.
 	return fmt.Sprintf("MountVolume.SetUp failed for volume %q : %v", e.Volume, e.Err)
 }

@@ -180,7 +180,7 @@ func (h *Host) setUp(ctx context.Context, pod *corev1.Pod, onlyLive bool) (mount
 		wg   sync.WaitGroup
 	)
 	one := func(v *corev1.Volume, p Plugin) {
-		m, err := p.SetUp(ctx, h.request(pod, v, p))
+		m, err := h.setUpOne(ctx, pod, v, p)
 		mu.Lock()
 		defer mu.Unlock()
 		if err != nil {
@@ -198,8 +198,10 @@ func (h *Host) setUp(ctx context.Context, pod *corev1.Pod, onlyLive bool) (mount
 			continue
 		}
 		p := h.plugin(v)
+		claim := claimName(pod, v) != ""
 		switch {
-		case p == nil:
+		case claim && onlyLive: // a claim's content is not from the API
+		case p == nil && !claim:
 			mu.Lock()
 			errs = append(errs, &MountError{Volume: v.Name, Err: ErrNoPlugin})
 			mu.Unlock()
@@ -215,6 +217,22 @@ func (h *Host) setUp(ctx context.Context, pod *corev1.Pod, onlyLive bool) (mount
 		return strings.Compare(a.Error(), b.Error())
 	})
 	return mounted, next, errors.Join(errs...)
+}
+
+// setUpOne sets one volume up; p is nil for a claim, whose plug-in depends on what it is
+// bound to.
+func (h *Host) setUpOne(ctx context.Context, pod *corev1.Pod, v *corev1.Volume, p Plugin) (Mounted, error) {
+	name := claimName(pod, v)
+	if name == "" {
+		return p.SetUp(ctx, h.request(pod, v, p))
+	}
+	r, p, err := h.persistent(ctx, pod, v, name)
+	if err != nil {
+		return Mounted{}, err
+	}
+	m, err := p.SetUp(ctx, r)
+	m.ReadOnly = m.ReadOnly || r.ReadOnly
+	return m, err
 }
 
 func (h *Host) plugin(v *corev1.Volume) Plugin {

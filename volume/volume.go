@@ -35,12 +35,19 @@ type Request struct {
 	FSGroup       *int64
 	FSGroupPolicy corev1.PodFSGroupChangePolicy
 	Sources       Sources
+	// Claim and Persistent are set for a volume that is a claim's.
+	Claim      *corev1.PersistentVolumeClaim
+	Persistent *corev1.PersistentVolume
+	// ReadOnly says that the pod asks for the whole claim read-only.
+	ReadOnly bool
 }
 
 // Mounted says where a volume's content is on the node.
 type Mounted struct {
 	HostPath string
 	ReadOnly bool // the content cannot be written whatever the mount says
+	// Block says that HostPath is a block device, for volumeDevices.
+	Block bool
 	// RefreshAt is when SetUp must be called again although no source changed
 	// (a token nears its end); zero means never.
 	RefreshAt time.Time

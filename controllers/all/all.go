@@ -2,8 +2,12 @@ package all
 
 import (
 	"github.com/periplus/periplus/controllers"
+	"github.com/periplus/periplus/controllers/bootstrapsigner"
 	"github.com/periplus/periplus/controllers/clusterroleaggregation"
 	"github.com/periplus/periplus/controllers/cronjob"
+	"github.com/periplus/periplus/controllers/csrapproving"
+	"github.com/periplus/periplus/controllers/csrcleaner"
+	"github.com/periplus/periplus/controllers/csrsigning"
 	"github.com/periplus/periplus/controllers/deployment"
 	"github.com/periplus/periplus/controllers/disruption"
 	"github.com/periplus/periplus/controllers/endpoints"
@@ -13,12 +17,14 @@ import (
 	"github.com/periplus/periplus/controllers/namespace"
 	"github.com/periplus/periplus/controllers/nodeipam"
 	"github.com/periplus/periplus/controllers/nodelifecycle"
+	"github.com/periplus/periplus/controllers/persistentvolume"
 	"github.com/periplus/periplus/controllers/podgc"
 	"github.com/periplus/periplus/controllers/replicaset"
 	"github.com/periplus/periplus/controllers/replicationcontroller"
 	"github.com/periplus/periplus/controllers/rootca"
 	"github.com/periplus/periplus/controllers/serviceaccount"
 	"github.com/periplus/periplus/controllers/tainteviction"
+	"github.com/periplus/periplus/controllers/tokencleaner"
 	"github.com/periplus/periplus/controllers/ttlafterfinished"
 )
 
@@ -40,8 +46,14 @@ func Controllers() []controllers.Controller {
 		tainteviction.Controller(),
 		podgc.Controller(),
 		disruption.Controller(),
+		persistentvolume.Controller(),
 		clusterroleaggregation.Controller(),
 		namespace.Controller(),
 		garbagecollector.Controller(),
+		bootstrapsigner.Controller(),
+		csrapproving.Controller(),
+		csrcleaner.Controller(),
+		csrsigning.Controller(),
+		tokencleaner.Controller(),
 	}
 }
