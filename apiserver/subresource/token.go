@@ -1,8 +1,10 @@
 package subresource
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -13,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apiserver/pkg/authentication/user"
 
 	"github.com/periplus/periplus/apiserver/authn"
 	"github.com/periplus/periplus/apiserver/request"
@@ -57,8 +60,11 @@ func (t token) serve(w http.ResponseWriter, r *http.Request, info *request.Info,
 	if t.MaxTokenLifetime > 0 {
 		bound.Lifetime = min(bound.Lifetime, t.MaxTokenLifetime)
 	}
+	if err := nodeMayAsk(r, req, accounts.Resource.GVR.GroupResource(), info.Name); err != nil {
+		return err
+	}
 	if ref := req.Spec.BoundObjectRef; ref != nil {
-		if err := t.bind(&bound, ref, info.Namespace, sa.Name); err != nil {
+		if err := t.bind(r, &bound, ref, info.Namespace, sa.Name); err != nil {
 			return err
 		}
 	}
@@ -76,6 +82,33 @@ func (t token) serve(w http.ResponseWriter, r *http.Request, info *request.Info,
 	return nil
 }
 
+// nodeMayAsk keeps nodes to tokens for pods (NodeRestriction); that the pod runs
+// there is what bind's caller was authorized by.
+func nodeMayAsk(r *http.Request, req *authenticationv1.TokenRequest, resource schema.GroupResource, name string) error {
+	s := request.From(r.Context())
+	if s == nil || s.User == nil || !slices.Contains(s.User.GetGroups(), user.NodesGroup) {
+		return nil
+	}
+	ref := req.Spec.BoundObjectRef
+	switch {
+	case ref == nil || ref.Kind != "Pod" || ref.APIVersion != "v1" || ref.Name == "":
+		return apierrors.NewForbidden(resource, name, errors.New("node requested token not bound to a pod"))
+	case ref.UID == "":
+		return apierrors.NewForbidden(resource, name, errors.New("node requested token with a pod binding without a uid"))
+	}
+	return nil
+}
+
+// boundHere refuses a node a token for a pod of another.
+func boundHere(r *http.Request, pod *corev1.Pod) error {
+	s := request.From(r.Context())
+	if s == nil || s.User == nil || !slices.Contains(s.User.GetGroups(), user.NodesGroup) || s.User.GetName() == "system:node:"+pod.Spec.NodeName {
+		return nil
+	}
+	return apierrors.NewForbidden(schema.GroupResource{Resource: "serviceaccounts"}, pod.Spec.ServiceAccountName,
+		errors.New("node requested token bound to a pod scheduled on a different node"))
+}
+
 func checkToken(req *authenticationv1.TokenRequest) field.ErrorList {
 	var errs field.ErrorList
 	path := field.NewPath("spec", "expirationSeconds")
@@ -89,7 +122,7 @@ func checkToken(req *authenticationv1.TokenRequest) field.ErrorList {
 }
 
 // bind ties the token to a pod, node or secret, which must exist.
-func (t token) bind(b *authn.Bound, ref *authenticationv1.BoundObjectReference, namespace, account string) error {
+func (t token) bind(req *http.Request, b *authn.Bound, ref *authenticationv1.BoundObjectReference, namespace, account string) error {
 	get := func(resource, namespace string) (*authn.Ref, runtime.Object, error) {
 		obj, err := t.Server.Get(schema.GroupVersionResource{Version: "v1", Resource: resource}, namespace, ref.Name)
 		if err != nil {
@@ -111,6 +144,9 @@ func (t token) bind(b *authn.Bound, ref *authenticationv1.BoundObjectReference, 
 		pod := obj.(*corev1.Pod)
 		if pod.Spec.ServiceAccountName != account {
 			return apierrors.NewBadRequest(fmt.Sprintf("cannot bind token for serviceaccount %q to pod running with different serviceaccount name", account))
+		}
+		if err := boundHere(req, pod); err != nil {
+			return err
 		}
 		b.Pod = r
 		if pod.Spec.NodeName != "" {

@@ -94,6 +94,15 @@ func newAuthority(dir, name, certPath, keyPath string) (*Authority, error) {
 	return &Authority{cert, key, certPEM}, nil
 }
 
+// KeyPEM returns the key as PEM. Only those who sign in its name may have it.
+func (a *Authority) KeyPEM() []byte {
+	data, err := KeyPEM(a.Key)
+	if err != nil {
+		return nil // a key that was read or made encodes
+	}
+	return data
+}
+
 // Pool returns a pool with this authority alone.
 func (a *Authority) Pool() *x509.CertPool {
 	pool := x509.NewCertPool()

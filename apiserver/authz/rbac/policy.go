@@ -34,7 +34,7 @@ var emitEvents = can("create patch update", ",events.k8s.io", "events")
 
 // clusterRoles returns the default cluster roles.
 func clusterRoles() []rbacv1.ClusterRole {
-	return slices.Concat(userRoles(), nodeRoles(), componentRoles(), certificateRoles(), controllerRoles())
+	return slices.Concat(userRoles(), nodeRoles(), componentRoles(), certificateRoles(), joinRoles(), controllerRoles())
 }
 
 func controllerRoles() []rbacv1.ClusterRole {
@@ -50,7 +50,7 @@ func clusterRoleBindings() []rbacv1.ClusterRoleBinding {
 		bind("system:discovery", toGroup(user.AllAuthenticated)),
 		bind("system:basic-user", toGroup(user.AllAuthenticated)),
 		bind("system:public-info-viewer", toGroup(user.AllAuthenticated), toGroup(user.AllUnauthenticated)),
-		bind("system:node-proxier", toUser(user.KubeProxy)),
+		bind("system:node-proxier", toUser(user.KubeProxy), toGroup(user.NodesGroup)),
 		bind("system:kube-controller-manager", toUser(user.KubeControllerManager)),
 		bind("system:kube-dns", toAccount("kube-dns")),
 		bind("system:kube-scheduler", toUser(user.KubeScheduler)),
@@ -63,6 +63,7 @@ func clusterRoleBindings() []rbacv1.ClusterRoleBinding {
 		bind("system:periplus:journey", toGroup(user.NodesGroup),
 			toUser(user.KubeControllerManager), toUser(user.KubeScheduler), toUser(user.KubeProxy)),
 	}
+	bindings = append(bindings, joinBindings()...)
 	for _, role := range controllerRoles() {
 		bindings = append(bindings, bind(role.Name, toAccount(strings.TrimPrefix(role.Name, controllerPrefix))))
 	}

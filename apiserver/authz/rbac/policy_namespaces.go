@@ -24,6 +24,11 @@ func namespaceRoles() []rbacv1.Role {
 		role(metav1.NamespaceSystem, "system:controller:token-cleaner",
 			can("delete get list watch", "", "secrets"),
 			emitEvents),
+		// what a machine that joins reads: whom to trust, and how the cluster is set up
+		role(metav1.NamespacePublic, "system:periplus:cluster-info",
+			named(can("get", "", "configmaps"), "cluster-info")),
+		role(metav1.NamespaceSystem, "system:periplus:cluster-config",
+			named(can("get", "", "configmaps"), "periplus-config")),
 		// deprecated since v1.10, still made
 		role(metav1.NamespaceSystem, "system:controller:cloud-provider",
 			can("create get list watch", "", "configmaps")),
@@ -52,6 +57,8 @@ func namespaceRoleBindings() []rbacv1.RoleBinding {
 		bindIn(metav1.NamespaceSystem, "system:controller:bootstrap-signer", toAccount("bootstrap-signer")),
 		bindIn(metav1.NamespacePublic, "system:controller:bootstrap-signer", toAccount("bootstrap-signer")),
 		bindIn(metav1.NamespaceSystem, "system:controller:token-cleaner", toAccount("token-cleaner")),
+		bindIn(metav1.NamespacePublic, "system:periplus:cluster-info", toGroup(user.AllUnauthenticated), toGroup(user.AllAuthenticated)),
+		bindIn(metav1.NamespaceSystem, "system:periplus:cluster-config", toGroup(bootstrappers), toGroup(user.NodesGroup)),
 		bindIn(metav1.NamespaceSystem, "system:controller:cloud-provider", toAccount("cloud-provider")),
 	}
 }

@@ -72,7 +72,8 @@ func TestDefaultsAreTheDocumentedOnes(t *testing.T) {
 	for _, name := range strings.Fields(documentedControllers) {
 		controllers = append(controllers, "system:controller:"+name)
 	}
-	own := []string{"system:periplus:journey"}
+	own := []string{"system:periplus:join", "system:periplus:journey", "system:periplus:node-network"}
+	joining := []string{"system:node-bootstrapper", "system:certificates.k8s.io:certificatesigningrequests:nodeclient", "system:certificates.k8s.io:certificatesigningrequests:selfnodeclient"}
 	compare := func(what string, got []string, want ...[]string) {
 		all := slices.Sorted(slices.Values(slices.Concat(want...)))
 		if !slices.Equal(got, all) {
@@ -88,7 +89,7 @@ func TestDefaultsAreTheDocumentedOnes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	compare("cluster role bindings", names(bindings.Items), strings.Fields(documentedBindings), controllers, own)
+	compare("cluster role bindings", names(bindings.Items), strings.Fields(documentedBindings), controllers, own, joining)
 	for _, b := range bindings.Items {
 		account, ok := strings.CutPrefix(b.Name, "system:controller:")
 		if want := (rbacv1.Subject{Kind: "ServiceAccount", Namespace: "kube-system", Name: account}); ok && !slices.Equal(b.Subjects, []rbacv1.Subject{want}) {
@@ -104,7 +105,7 @@ func TestDefaultsAreTheDocumentedOnes(t *testing.T) {
 	}
 	compare("roles", names(inside.Items), []string{"extension-apiserver-authentication-reader", "system::leader-locking-kube-controller-manager",
 		"system::leader-locking-kube-scheduler", "system:controller:bootstrap-signer", "system:controller:bootstrap-signer",
-		"system:controller:cloud-provider", "system:controller:token-cleaner"})
+		"system:controller:cloud-provider", "system:controller:token-cleaner", "system:periplus:cluster-config", "system:periplus:cluster-info"})
 	for _, r := range roles.Items {
 		if r.Labels["kubernetes.io/bootstrapping"] != "rbac-defaults" || r.Annotations[rbacv1.AutoUpdateAnnotationKey] != "true" {
 			t.Errorf("%s is not marked as a default: %v %v", r.Name, r.Labels, r.Annotations)

@@ -1,0 +1,2 @@
+// Package tokencleaner deletes bootstrap tokens when they expire.
+package tokencleaner
