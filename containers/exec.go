@@ -2,6 +2,7 @@ package containers
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -128,9 +129,8 @@ func (r *Runtime) exec(ctx context.Context, c *container, e execution) (int, err
 	if err != nil {
 		return 0, err
 	}
-	f.Close()
 	defer os.Remove(f.Name())
-	if err := writeRecord(f.Name(), oci.ExecProcess(c.rec.Process, e.cmd, e.tty)); err != nil {
+	if err := errors.Join(json.NewEncoder(f).Encode(oci.ExecProcess(c.rec.Process, e.cmd, e.tty)), f.Close()); err != nil {
 		return 0, err
 	}
 	req := monitor.ExecRequest{ID: c.rec.ID, OCI: r.oci, Process: f.Name()}
