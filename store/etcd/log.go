@@ -18,12 +18,14 @@ type core struct {
 }
 
 // usual are warnings about what is meant to be so: the only clients are in this
-// process or behind a socket of root's, and a new store has no history.
+// process or behind a socket of root's, a new store has no history, and a member
+// announces itself again and again until it has applied its log.
 var usual = map[string]bool{
 	"Running http and grpc server on single port. This is not recommended for production.": true,
 	"simple token is not cryptographically signed":                                         true,
 	"Failed to detect schema version":                                                      true,
 	"failed to update storage version":                                                     true,
+	"failed to publish local member to cluster through raft":                               true,
 }
 
 var _ zapcore.Core = core{}
