@@ -22,6 +22,8 @@ var accounts = map[string]string{
 	"certificatesigningrequest-signing-controller":   "certificate-controller",
 	"certificatesigningrequest-approving-controller": "certificate-controller",
 	"certificatesigningrequest-cleaner-controller":   "certificate-controller",
+	"token-cleaner-controller":                       "token-cleaner",
+	"bootstrap-signer-controller":                    "bootstrap-signer",
 }
 
 // accountOf returns the service account of a controller.

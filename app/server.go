@@ -169,7 +169,7 @@ func (s *controlPlane) controllersStage() stage {
 			Events:      broadcaster, Journey: s.record,
 			Log: s.log.With(base.KeyComponent, "controllers"),
 			Options: controllers.Options{
-				ClusterCIDRs: []string{s.config.ClusterCIDR}, ServiceCIDRs: []string{s.config.ServiceCIDR}, RootCA: s.id.ca.PEM,
+				ClusterCIDRs: []string{s.config.ClusterCIDR}, ServiceCIDRs: []string{s.config.ServiceCIDR}, RootCA: s.id.ca.PEM, SigningCert: s.id.ca.PEM, SigningKey: s.id.ca.KeyPEM(),
 			},
 		}
 		if s.api != nil {
