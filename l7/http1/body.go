@@ -1,6 +1,7 @@
 package http1
 
 import (
+	"bytes"
 	"io"
 
 	"github.com/periplus/periplus/l7"
@@ -76,18 +77,45 @@ func (d *Body) Took(n int64) {
 	}
 }
 
-// Ready returns what can be read without waiting; for joining it with the head.
+// Ready returns how many bytes can be read without waiting; 1 if all that is there is
+// the end. For joining a body's first piece with the head.
 func (d *Body) Ready() int {
 	if d.err != nil {
 		return 0
 	}
-	n := len(d.b.Buffered())
+	buffered := d.b.Buffered()
 	switch d.kind {
 	case bodyLength:
-		return int(min(int64(n), d.left))
+		return int(min(int64(len(buffered)), d.left))
+	case bodyChunked:
+		return d.readyChunks(buffered)
 	default:
-		return n
+		return len(buffered)
 	}
+}
+
+// readyChunks looks whether a whole line of size and something after it are there.
+func (d *Body) readyChunks(b []byte) int {
+	switch {
+	case d.state == chunkData:
+		return int(min(int64(len(b)), d.left))
+	case d.state == chunkAfter && len(b) >= 2:
+		b = b[2:]
+	case d.state == chunkAfter:
+		return 0
+	}
+	i := bytes.IndexByte(b, '\n')
+	if i < 1 {
+		return 0
+	}
+	rest := b[i+1:]
+	if b[0] == '0' {
+		if len(rest) >= 2 && rest[0] == '\r' || bytes.Contains(rest, crlfcrlf) {
+			return 1
+		}
+		return 0
+	}
+	return len(rest)
 }
 
 // Read implements io.Reader.
@@ -160,12 +188,6 @@ func (d *Body) readChunked(p []byte) (int, error) {
 			n, err := d.b.Read(p)
 			if d.left -= int64(n); d.left == 0 {
 				d.state = chunkAfter
-				// Usually there: then the end is found without another read.
-				if n > 0 && len(d.b.Buffered()) >= len("\r\n0\r\n\r\n") {
-					if err := d.endOfChunk(); err != nil {
-						return n, err
-					}
-				}
 			}
 			return n, unexpected(err)
 		case chunkAfter:

@@ -37,6 +37,8 @@ type Call struct {
 	Interrupt func()
 	// Avoid says that hosts that were tried are not to be chosen again.
 	Avoid bool
+	// HostOfEndpoint makes the endpoint's host name the request's authority.
+	HostOfEndpoint bool
 
 	// What happened; valid after RoundTrip.
 	Endpoint *l7.Endpoint
@@ -75,6 +77,11 @@ func (cl *Cluster) RoundTrip(c *Call) error {
 	}
 	c.cluster, c.host, c.Endpoint, c.Peer, c.Unsent = cl, h, h.Endpoint(), nil, true
 	c.tried = append(c.tried, h)
+	if c.HostOfEndpoint {
+		if c.Request.Authority = c.Endpoint.Hostname; c.Request.Authority == "" {
+			c.Request.Authority = h.address
+		}
+	}
 	h.Active.Add(1)
 	c.started = true
 	var err error
@@ -130,6 +137,19 @@ func (c *Call) Finish() bool {
 	return c.h2.finish()
 }
 
+// Sending reports whether the body of the request is still being sent.
+func (c *Call) Sending() bool {
+	if c.h1 == nil || c.h1.sender == nil {
+		return false
+	}
+	select {
+	case <-c.h1.sender.done:
+		return false
+	default:
+		return true
+	}
+}
+
 // Splice returns the connection under the response's body, how many bytes it will
 // still deliver, and true if they can be moved by the kernel: nothing is buffered,
 // nothing has to be decoded.
@@ -168,14 +188,36 @@ func (c *Call) Hijack() (conn net.Conn, buffered []byte) {
 	return h.raw, h.in.Buffered()
 }
 
-// context returns one that ends at the deadline too.
+// SetDeadline moves the deadline when the response has begun; zero: none.
+func (c *Call) SetDeadline(t time.Time) {
+	if t.Equal(c.Deadline) {
+		return
+	}
+	c.Deadline = t
+	switch {
+	case c.h1 != nil:
+		c.h1.deadline = t
+		c.h1.armed = time.Time{}
+	case c.h2.until != nil:
+		if t.IsZero() {
+			c.h2.until.Stop()
+		} else {
+			c.h2.until.Reset(time.Until(t))
+		}
+	}
+}
+
+func (c *Call) clientContext() context.Context {
+	if c.Context == nil {
+		return context.Background()
+	}
+	return c.Context()
+}
+
+// context returns one that ends at the deadline too; for making connections.
 func (c *Call) context() (context.Context, context.CancelFunc) {
-	ctx := context.Background()
-	if c.Context != nil {
-		ctx = c.Context()
-	}
 	if c.Deadline.IsZero() {
-		return context.WithCancel(ctx)
+		return context.WithCancel(c.clientContext())
 	}
-	return context.WithDeadline(ctx, c.Deadline)
+	return context.WithDeadline(c.clientContext(), c.Deadline)
 }

@@ -34,8 +34,9 @@ func (c *h2Conn) retire() {
 type h2Call struct {
 	cancel context.CancelFunc
 	body   io.ReadCloser
-	timer  *time.Timer
+	timer  *time.Timer // of idle; nil: none
 	idle   time.Duration
+	until  *time.Timer // of the deadline; nil: none
 	resp   *http.Response
 	out    *l7.Response
 	ended  bool
@@ -60,14 +61,14 @@ func (c *counted) Close() error {
 func (c *Call) roundTrip2(s *state) error {
 	ctx, cancel := c.context()
 	conn, err := c.host.takeH2(ctx, s)
+	cancel()
 	if err != nil {
-		cancel()
 		if errors.Is(err, errNotHTTP2) {
 			return c.roundTrip1(s, time.Now())
 		}
 		return err
 	}
-	return c.send2(ctx, cancel, conn)
+	return c.send2(conn)
 }
 
 // adopt2 uses a connection that turned out to speak HTTP/2.
@@ -76,8 +77,7 @@ func (c *Call) adopt2(s *state, made *connection) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := c.context()
-	return c.send2(ctx, cancel, conn)
+	return c.send2(conn)
 }
 
 // errNotHTTP2 says that TLS has chosen HTTP/1.1.
@@ -163,12 +163,19 @@ func (h *host) addH2(s *state, made *connection) (*h2Conn, error) {
 	return c, nil
 }
 
-func (c *Call) send2(ctx context.Context, cancel context.CancelFunc, conn *h2Conn) error {
+// send2 sends the request and waits for the head of the response. Its context has no
+// deadline, since a deadline may be moved when the response begins.
+func (c *Call) send2(conn *h2Conn) error {
+	ctx, cancel := context.WithCancel(c.clientContext())
 	c.Peer, c.Unsent = conn.conn.peer, false
 	c.h2 = h2Call{cancel: cancel, idle: c.Idle, out: c.Response}
-	var idled atomic.Bool
+	var late atomic.Bool
+	expire := func() { late.Store(true); cancel() }
 	if c.Idle > 0 {
-		c.h2.timer = time.AfterFunc(c.Idle, func() { idled.Store(true); cancel() })
+		c.h2.timer = time.AfterFunc(c.Idle, expire)
+	}
+	if !c.Deadline.IsZero() {
+		c.h2.until = time.AfterFunc(time.Until(c.Deadline), expire)
 	}
 	resp, err := conn.RoundTrip(toHTTP(ctx, c.Request))
 	if err != nil {
@@ -176,7 +183,7 @@ func (c *Call) send2(ctx context.Context, cancel context.CancelFunc, conn *h2Con
 		switch {
 		case errors.As(err, &stream) && stream.Code == http2.ErrCodeRefusedStream, unprocessed(err):
 			return &Failure{Refused, err}
-		case idled.Load(), errors.Is(err, context.DeadlineExceeded):
+		case late.Load(), errors.Is(err, context.DeadlineExceeded):
 			return &Failure{Timeout, err}
 		case errors.Is(err, context.Canceled):
 			return &Failure{Client, err}
@@ -218,6 +225,9 @@ func (h *h2Call) Read(p []byte) (int, error) {
 func (h *h2Call) finish() bool {
 	if h.timer != nil {
 		h.timer.Stop()
+	}
+	if h.until != nil {
+		h.until.Stop()
 	}
 	if h.body != nil {
 		_ = h.body.Close()
