@@ -17,6 +17,8 @@ type Route struct {
 	Src         netip.Addr   // preferred source; none when zero
 	Metric      int
 	Unreachable bool // packets die here, with an error to who sent them
+	OnLink      bool // Via is taken to be reachable at the interface
+	Protocol    int  // who made it, see MarkedRoutes; 0: not said
 }
 
 // SetRoute makes or replaces a route.
@@ -51,6 +53,12 @@ func (r Route) netlink() *netlink.Route {
 		out.Gw = r.Via.AsSlice()
 	} else if !r.Unreachable {
 		out.Scope = netlink.SCOPE_LINK
+	}
+	if r.OnLink {
+		out.Flags |= int(netlink.FLAG_ONLINK)
+	}
+	if r.Protocol != 0 {
+		out.Protocol = netlink.RouteProtocol(r.Protocol)
 	}
 	if r.Src.IsValid() {
 		out.Src = r.Src.AsSlice()
