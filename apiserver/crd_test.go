@@ -325,7 +325,7 @@ func TestDefinitionValidation(t *testing.T) {
 	}
 }
 
-// TestCustomResourcesSurviveARestart: they are served before the server is ready.
+// TestDiscoveryOfCustomResources: documents of all forms know them at once.
 func TestDiscoveryOfCustomResources(t *testing.T) {
 	t.Parallel()
 	s, typed := start(t)
@@ -360,4 +360,3 @@ func TestDiscoveryOfCustomResources(t *testing.T) {
 		t.Errorf("%v %s", err, table)
 	}
 }
-

@@ -69,6 +69,7 @@ func New(config Config) (*Server, error) {
 	s.rest = rest.New(rest.Config{
 		Store: config.Store, Caches: s.caches, Scheme: scheme,
 		Admission: admissionall.Chain(late), Journey: config.Journey, Log: config.Log, Stop: s.stop,
+		Types: s.types, MayCreate: s.mayCreate,
 	})
 	late.Server = s.rest
 	s.crds = crd.New(s.rest, config.Log)

@@ -181,14 +181,15 @@ var _ runtime.Unstructured = (*unstructured.Unstructured)(nil)
 
 // Definitions returns the definitions of kinds and of all that they refer to, by
 // model name, with references of the form "#/definitions/NAME", for those who need schemas of
-// built-in kinds (field management, expressions).
-func Definitions(kinds map[schema.GroupVersionKind]runtime.Object) (map[string]*spec.Schema, error) {
+// kinds (field management, expressions). custom gives the schemas of kinds without
+// a Go type.
+func Definitions(kinds map[schema.GroupVersionKind]runtime.Object, custom func(schema.GroupVersionKind) *spec.Schema) (map[string]*spec.Schema, error) {
 	l, err := newLibrary()
 	if err != nil {
 		return nil, err
 	}
 	for gvk, obj := range kinds {
-		l.object(obj, gvk, nil)
+		l.object(obj, gvk, custom)
 	}
 	return l.out, nil
 }

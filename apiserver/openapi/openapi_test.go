@@ -103,7 +103,7 @@ func TestSchemasSayWhatTheTypesSay(t *testing.T) {
 	defs, err := openapi.Definitions(map[schema.GroupVersionKind]runtime.Object{
 		corev1.SchemeGroupVersion.WithKind("Pod"):        &corev1.Pod{},
 		appsv1.SchemeGroupVersion.WithKind("Deployment"): &appsv1.Deployment{},
-	})
+	}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -266,7 +266,7 @@ func TestAnswers(t *testing.T) {
 func BenchmarkCoreDocument(b *testing.B) {
 	kinds := map[schema.GroupVersionKind]runtime.Object{corev1.SchemeGroupVersion.WithKind("Pod"): &corev1.Pod{}}
 	for b.Loop() {
-		if _, err := openapi.Definitions(kinds); err != nil {
+		if _, err := openapi.Definitions(kinds, nil); err != nil {
 			b.Fatal(err)
 		}
 	}

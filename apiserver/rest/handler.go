@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/managedfields"
 
 	"github.com/periplus/periplus/apiserver/admission"
 	"github.com/periplus/periplus/apiserver/cacher"
@@ -28,6 +29,12 @@ type Config struct {
 	Admission admission.Chain
 	Journey   journey.Recorder
 	Log       *slog.Logger
+	// Types reads the types of kinds, for field management. It is called when the
+	// first object of a resource is applied.
+	Types func(kinds map[schema.GroupVersionKind]runtime.Object) (managedfields.TypeConverter, error)
+	// MayCreate returns an error unless the request's user may create what it writes
+	// (updates and applies of absent objects); nil allows everybody.
+	MayCreate func(ctx context.Context) error
 	// Stop ends watches when the server is about to end.
 	Stop <-chan struct{}
 }
@@ -46,14 +53,15 @@ type Server struct {
 
 // An endpoint is one served group version of a resource.
 type endpoint struct {
-	server  *Server
-	gvr     schema.GroupVersionResource
-	gvk     schema.GroupVersionKind
-	objects *Objects
-	also    *registry.Served   // nil for the stored version
-	view    *registry.View     // what holds for this version
-	listed  *registry.Resource // as discovery shows it: with what holds for this version
-	gone    chan struct{}      // closed when the endpoint is replaced or removed: watches end
+	server   *Server
+	gvr      schema.GroupVersionResource
+	gvk      schema.GroupVersionKind
+	objects  *Objects
+	also     *registry.Served   // nil for the stored version
+	view     *registry.View     // what holds for this version
+	listed   *registry.Resource // as discovery shows it: with what holds for this version
+	managers fieldManagers
+	gone     chan struct{} // closed when the endpoint is replaced or removed: watches end
 }
 
 // A Subresource answers requests to one named subresource of a resource.

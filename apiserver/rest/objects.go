@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/managedfields"
 	"k8s.io/apimachinery/pkg/util/rand"
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -36,6 +37,9 @@ type Objects struct {
 	codec    *StorageCodec
 	chain    admission.Chain
 	journey  journey.Recorder
+
+	mayCreate func(ctx context.Context) error
+	types     func() (managedfields.TypeConverter, error) // read when first needed
 }
 
 // key returns where the object is stored. A part that would escape its place is a NotFound.
@@ -84,8 +88,9 @@ type Write struct {
 	// Internal skips admission: the write was admitted as something else
 	// (pods/binding changes the pod).
 	Internal bool
-	// CreateIfAbsent lets an update create.
+	// CreateIfAbsent lets an update create, if the strategy allows it; Upsert does in any case.
 	CreateIfAbsent bool
+	Upsert         bool
 }
 
 func (o *Objects) attributes(ctx context.Context, op admission.Operation, w *Write, obj, old runtime.Object, namespace, name string) *admission.Attributes {
@@ -298,8 +303,13 @@ func (o *Objects) Update(ctx context.Context, namespace, name string, change Cha
 	}
 	for {
 		if current == nil {
-			if !w.CreateIfAbsent || !w.Strategy.Traits().CreateOnUpdate {
+			if !w.Upsert && (!w.CreateIfAbsent || !w.Strategy.Traits().CreateOnUpdate) {
 				return nil, false, apierrors.NewNotFound(o.group(), name)
+			}
+			if o.mayCreate != nil && !w.Internal {
+				if err := o.mayCreate(ctx); err != nil {
+					return nil, false, err
+				}
 			}
 			wanted, err := change(o.Resource.New())
 			if err != nil {
@@ -307,6 +317,10 @@ func (o *Objects) Update(ctx context.Context, namespace, name string, change Cha
 			}
 			metaOf(wanted).ResourceVersion = ""
 			obj, err = o.Create(ctx, wanted, namespace, w)
+			if w.Upsert && apierrors.IsAlreadyExists(err) && o.Cache.Get(key) != nil {
+				current = o.Cache.Get(key) // another writer was faster
+				continue
+			}
 			return obj, true, err
 		}
 		obj, err := o.updateOnce(ctx, key, current, change, w)
@@ -385,6 +399,15 @@ func (o *Objects) updateOnce(ctx context.Context, key string, current *cacher.Ob
 	value, err := o.codec.Encode(obj)
 	if err != nil {
 		return nil, apierrors.NewInternalError(err)
+	}
+	if !bytes.Equal(value, current.Stored()) && len(meta.ManagedFields) > 0 && onlyTimesDiffer(meta.ManagedFields, old.ManagedFields) {
+		// A change of nothing but times is none.
+		kept := meta.ManagedFields
+		meta.ManagedFields = old.ManagedFields
+		if same, err := o.codec.Encode(obj); err == nil && bytes.Equal(same, current.Stored()) {
+			value = same
+		}
+		meta.ManagedFields = kept
 	}
 	if bytes.Equal(value, current.Stored()) {
 		return current, nil // nothing changes: nothing is written

@@ -11,6 +11,7 @@ import (
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -35,11 +36,14 @@ type patch struct {
 }
 
 // readPatch reads a patch of one of the supported kinds.
-func (e *endpoint) readPatch(w http.ResponseWriter, r *http.Request, options *metav1.PatchOptions) (*patch, error) {
+func (e *endpoint) readPatch(w http.ResponseWriter, r *http.Request, sub string, options *metav1.PatchOptions) (*patch, error) {
 	p := &patch{kind: types.PatchType(mediaOf(r)), codecs: e.server.codecs, request: r}
 	accepted := []types.PatchType{types.JSONPatchType, types.MergePatchType}
 	if !e.objects.Resource.JSONOnly {
 		accepted = append(accepted, types.StrategicMergePatchType)
+	}
+	if sub != "scale" {
+		accepted = append(accepted, types.ApplyYAMLPatchType)
 	}
 	if !slices.Contains(accepted, p.kind) {
 		names := make([]string, len(accepted))
@@ -48,9 +52,8 @@ func (e *endpoint) readPatch(w http.ResponseWriter, r *http.Request, options *me
 		}
 		return nil, unsupportedMediaType(names...)
 	}
-	if options.Force != nil {
-		return nil, apierrors.NewInvalid(schema.GroupKind{Group: metav1.GroupName, Kind: "PatchOptions"}, "", field.ErrorList{
-			field.Forbidden(field.NewPath("force"), "may not be specified for non-apply patch")})
+	if err := invalidOptions("PatchOptions", metav1validation.ValidatePatchOptions(options, p.kind)); err != nil {
+		return nil, err
 	}
 	var err error
 	p.validation = fieldValidation(options.FieldValidation)
@@ -153,10 +156,14 @@ func (e *endpoint) patch(w http.ResponseWriter, r *http.Request, c *call, s regi
 		return err
 	}
 	dry := len(options.DryRun) > 0
-	p, err := e.readPatch(w, r, options)
+	p, err := e.readPatch(w, r, c.info.Subresource, options)
 	if err != nil {
 		return err
 	}
+	if p.kind == types.ApplyYAMLPatchType {
+		return e.apply(w, r, c, s, p, options)
+	}
+	manager := managerOf(options.FieldManager, r.UserAgent())
 	change := func(current runtime.Object) (runtime.Object, error) {
 		before := current
 		if e.also != nil {
@@ -168,7 +175,10 @@ func (e *endpoint) patch(w http.ResponseWriter, r *http.Request, c *call, s regi
 		if err != nil {
 			return nil, err
 		}
-		return e.stored(after)
+		if after, err = e.stored(after); err != nil {
+			return nil, err
+		}
+		return after, e.track(current, after, c.info.Subresource, manager)
 	}
 	obj, _, err := e.objects.Update(r.Context(), c.info.Namespace, c.info.Name, change, Write{
 		Strategy: s, Subresource: c.info.Subresource, Options: options, DryRun: dry,

@@ -3,8 +3,11 @@ package rest
 import (
 	"context"
 	"fmt"
+	"sync"
 
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/managedfields"
 
 	"github.com/periplus/periplus/apiserver/cacher"
 	"github.com/periplus/periplus/apiserver/registry"
@@ -62,7 +65,8 @@ func (s *Server) dropLocked(o *Objects) {
 func (s *Server) install(r *registry.Resource, codec *StorageCodec, cache *cacher.Cache) *Objects {
 	o := &Objects{
 		Resource: r, Cache: cache, set: s.config.Caches, store: s.config.Store,
-		codec: codec, chain: s.config.Admission, journey: s.config.Journey,
+		codec: codec, chain: s.config.Admission, journey: s.config.Journey, mayCreate: s.config.MayCreate,
+		types: sync.OnceValues(func() (managedfields.TypeConverter, error) { return s.types(r) }),
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -82,6 +86,18 @@ func (s *Server) install(r *registry.Resource, codec *StorageCodec, cache *cache
 	}
 	s.announceLocked()
 	return o
+}
+
+// types reads the types of all versions of a resource.
+func (s *Server) types(r *registry.Resource) (managedfields.TypeConverter, error) {
+	if s.config.Types == nil {
+		return managedfields.NewDeducedTypeConverter(), nil
+	}
+	kinds := map[schema.GroupVersionKind]runtime.Object{r.GVK(): r.New()}
+	for i := range r.Also {
+		kinds[r.Also[i].GV.WithKind(r.Kind)] = r.Also[i].New()
+	}
+	return s.config.Types(kinds)
 }
 
 // shownAs is r with what holds for one of its versions.

@@ -63,6 +63,9 @@ func (e *endpoint) create(w http.ResponseWriter, r *http.Request, c *call) error
 		// POST to /api/v1/pods: the object names its namespace.
 		return apierrors.NewMethodNotSupported(e.gvr.GroupResource(), "create")
 	}
+	if err := e.track(e.objects.Resource.New(), obj, "", managerOf(options.FieldManager, r.UserAgent())); err != nil {
+		return err
+	}
 	created, err := e.objects.Create(r.Context(), obj, c.info.Namespace, Write{Strategy: e.view.Strategy, Options: options, DryRun: dry})
 	if err != nil {
 		return err
@@ -127,13 +130,14 @@ func (e *endpoint) update(w http.ResponseWriter, r *http.Request, c *call, s reg
 	if err := e.objects.place(meta, c.info.Namespace); err != nil {
 		return err
 	}
+	manager := managerOf(options.FieldManager, r.UserAgent())
 	change := func(current runtime.Object) (runtime.Object, error) {
 		out := wanted.DeepCopyObject()
 		if uid := metaOf(out).UID; uid != "" && metaOf(current).UID != "" && uid != metaOf(current).UID {
 			return nil, apierrors.NewConflict(e.gvr.GroupResource(), meta.Name,
 				fmt.Errorf("Precondition failed: UID in precondition: %v, UID in object meta: %v", uid, metaOf(current).UID))
 		}
-		return out, nil
+		return out, e.track(current, out, c.info.Subresource, manager)
 	}
 	obj, created, err := e.objects.Update(r.Context(), c.info.Namespace, c.info.Name, change, Write{
 		Strategy: s, Subresource: c.info.Subresource, Options: options, DryRun: dry, CreateIfAbsent: c.info.Subresource == "",
@@ -183,14 +187,17 @@ func (e *endpoint) scale(w http.ResponseWriter, r *http.Request, c *call) error 
 			} else {
 				metaOf(out).ResourceVersion = ""
 			}
-			return out, view.Set(out, wanted.Spec.Replicas)
+			if err := view.Set(out, wanted.Spec.Replicas); err != nil {
+				return nil, err
+			}
+			return out, e.track(current, out, "scale", managerOf(options.FieldManager, r.UserAgent()))
 		})
 	case "patch":
 		options := &metav1.PatchOptions{}
 		if err := decodeOptions(r.URL.Query(), options); err != nil {
 			return err
 		}
-		p, err := e.readPatch(w, r, options)
+		p, err := e.readPatch(w, r, c.info.Subresource, options)
 		if err != nil {
 			return err
 		}
@@ -205,7 +212,10 @@ func (e *endpoint) scale(w http.ResponseWriter, r *http.Request, c *call) error 
 			}
 			out := current.DeepCopyObject()
 			metaOf(out).ResourceVersion = metaOf(after).ResourceVersion
-			return out, setScale(view, out, after)
+			if err := setScale(view, out, after); err != nil {
+				return nil, err
+			}
+			return out, e.track(current, out, "scale", managerOf(options.FieldManager, r.UserAgent()))
 		})
 	}
 	return apierrors.NewMethodNotSupported(e.gvr.GroupResource(), c.info.Verb)
