@@ -25,6 +25,7 @@ type Framework struct {
 
 	snapshot *Snapshot // of the current cycle; scheduling goroutine only
 	queue    *Queue    // set after the plug-ins were made
+	storage  *Storage  // nil until a plug-in asks
 	side     *side
 	held     *held
 	needs    []cacheInformer

@@ -11,10 +11,14 @@ import (
 	"github.com/periplus/periplus/scheduler/nodeports"
 	"github.com/periplus/periplus/scheduler/noderesources"
 	"github.com/periplus/periplus/scheduler/nodeunschedulable"
+	"github.com/periplus/periplus/scheduler/nodevolumelimits"
 	"github.com/periplus/periplus/scheduler/podtopologyspread"
 	"github.com/periplus/periplus/scheduler/queuesort"
 	"github.com/periplus/periplus/scheduler/schedulinggates"
 	"github.com/periplus/periplus/scheduler/tainttoleration"
+	"github.com/periplus/periplus/scheduler/volumebinding"
+	"github.com/periplus/periplus/scheduler/volumerestrictions"
+	"github.com/periplus/periplus/scheduler/volumezone"
 )
 
 // Plugins returns the plug-ins of the default profile.
@@ -27,6 +31,10 @@ func Plugins() []scheduler.Use {
 		{New: tainttoleration.New, Weight: 3},
 		{New: nodeaffinity.New(nodeaffinity.Args{}), Weight: 2},
 		{New: nodeports.New},
+		{New: volumerestrictions.New},
+		{New: nodevolumelimits.New},
+		{New: volumebinding.New},
+		{New: volumezone.New},
 		{New: noderesources.NewFit(noderesources.FitArgs{}), Weight: 1},
 		{New: podtopologyspread.New, Weight: 2},
 		{New: interpodaffinity.New(interpodaffinity.Args{}), Weight: 2},

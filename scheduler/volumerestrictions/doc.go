@@ -1,0 +1,3 @@
+// Package volumerestrictions is the plug-in VolumeRestrictions: a claim with the
+// access mode ReadWriteOncePod is used by one pod in the whole cluster.
+package volumerestrictions
