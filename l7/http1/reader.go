@@ -108,12 +108,16 @@ func (b *Reader) head(max int, started func()) (string, error) {
 	for {
 		data := b.buf[b.r:b.w]
 		if len(data) > 0 {
-			if searched == 0 {
+			if data[0] == '\r' {
+				// Empty lines before a message (RFC 9112 §2.2); half of one waits.
 				skipped := skipEmptyLines(data)
 				b.Discard(skipped)
-				data = data[skipped:]
+				data, searched = data[skipped:], 0
 			}
-			from := max0(searched - 3)
+			from := 0
+			if searched > 3 {
+				from = searched - 3
+			}
 			if i := bytes.Index(data[from:], crlfcrlf); i >= 0 {
 				n := from + i + 4
 				if n > max {
@@ -189,8 +193,6 @@ func skipEmptyLines(data []byte) int {
 	}
 	return n
 }
-
-func max0(n int) int { return max(n, 0) }
 
 func isTimeout(err error) bool {
 	var t interface{ Timeout() bool }

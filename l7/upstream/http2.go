@@ -196,6 +196,13 @@ func (c *Call) send2(conn *h2Conn) error {
 	r.Status, r.ContentLength, r.Trailer = resp.StatusCode, resp.ContentLength, nil
 	r.Header = FromHTTP(r.Header[:0], resp.Header)
 	r.Body = &c.h2
+	if len(resp.Trailer) > 0 && resp.ContentLength > 0 {
+		// HTTP/1 has no trailer after a body of known length.
+		r.ContentLength = -1
+	}
+	for name := range resp.Trailer {
+		r.Header.Add("Trailer", name)
+	}
 	if resp.Body == http.NoBody || resp.ContentLength == 0 && len(resp.Trailer) == 0 {
 		r.Body = nil
 		c.h2.ended = true
