@@ -19,8 +19,9 @@ var ErrNotFound = errors.New("no such interface")
 
 // A Conn is a connection to rtnetlink in one network namespace.
 type Conn struct {
-	h  *netlink.Handle
-	ns *netns.NS
+	h        *netlink.Handle
+	ns       *netns.NS
+	removals removals
 }
 
 // Open connects to the network namespace of the calling thread.
@@ -113,21 +114,6 @@ func (c *Conn) get(name string) (netlink.Link, error) {
 // byIndex is a link that only says which one it is.
 func byIndex(index int) netlink.Link {
 	return &netlink.GenericLink{LinkAttrs: netlink.LinkAttrs{Index: index}}
-}
-
-// Remove removes an interface; one that is not there is no error.
-func (c *Conn) Remove(name string) error {
-	l, err := c.get(name)
-	if errors.Is(err, ErrNotFound) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	if err := c.h.LinkDel(l); err != nil && !errors.Is(err, unix.ENODEV) {
-		return fmt.Errorf("remove interface %s: %w", name, err)
-	}
-	return nil
 }
 
 // Up brings an interface up.
