@@ -32,6 +32,51 @@ type Attributes struct {
 	Options     runtime.Object // CreateOptions, UpdateOptions, PatchOptions or DeleteOptions
 	DryRun      bool
 	User        user.Info
+
+	// Request is the version in which the client wrote, when it is not the stored one
+	// that Resource and Kind name.
+	Request schema.GroupVersion
+	// Forms turns the objects into other versions; nil where there is no need for it.
+	Forms Forms
+	// Rounds is about repeated mutation.
+	Rounds Rounds
+}
+
+// Forms turns objects of a resource into the versions in which it is served. Of
+// subresources with a kind of their own (scale) the form is that kind's.
+type Forms interface {
+	// Versions lists the group versions in which the resource is served.
+	Versions() []schema.GroupVersion
+	// Kind is the kind of what Encode returns.
+	Kind(gv schema.GroupVersion, subresource string) schema.GroupVersionKind
+	// Encode returns an object as JSON in a version.
+	Encode(obj runtime.Object, gv schema.GroupVersion, subresource string) ([]byte, error)
+	// Decode reads JSON in a version into obj, with defaults, and without what the version does not know.
+	Decode(data []byte, gv schema.GroupVersion, subresource string, obj runtime.Object) error
+}
+
+// Rounds tells of the rounds of mutation: when a mutator asks for it, all are asked
+// once more, as upstream reinvokes plug-ins after a webhook has changed the object.
+type Rounds struct {
+	Second bool // this is the second round
+	Wanted bool // a mutator wants one
+	Memory any  // of the mutator that wants it
+}
+
+// RequestVersion is the version in which the client wrote.
+func (a *Attributes) RequestVersion() schema.GroupVersion {
+	if a.Request.Empty() {
+		return a.Resource.GroupVersion()
+	}
+	return a.Request
+}
+
+// KindIn is the kind of the write's object in a version.
+func (a *Attributes) KindIn(gv schema.GroupVersion) schema.GroupVersionKind {
+	if a.Forms == nil {
+		return gv.WithKind(a.Kind.Kind)
+	}
+	return a.Forms.Kind(gv, a.Subresource)
 }
 
 // A Plugin has a name, as in upstream's --enable-admission-plugins.
@@ -55,8 +100,16 @@ type Validator interface {
 // API errors already are turned into 403 Forbidden by the caller.
 type Chain []Plugin
 
-// Admit asks the mutators.
+// Admit asks the mutators, all of them a second time if one of them wants it.
 func (c Chain) Admit(ctx context.Context, a *Attributes) error {
+	if err := c.round(ctx, a); err != nil || !a.Rounds.Wanted {
+		return err
+	}
+	a.Rounds.Second = true
+	return c.round(ctx, a)
+}
+
+func (c Chain) round(ctx context.Context, a *Attributes) error {
 	for _, p := range c {
 		if m, ok := p.(Mutator); ok {
 			if err := m.Admit(ctx, a); err != nil {

@@ -110,7 +110,7 @@ func (f form) ConvertToVersion(obj runtime.Object, gv runtime.GroupVersioner) (r
 			target = version.WithKind(gvk.Kind)
 		}
 	}
-	from, to := f.endpoint(gvk.GroupVersion()), f.endpoint(target.GroupVersion())
+	from, to := f.e.objects.endpoint(gvk.GroupVersion()), f.e.objects.endpoint(target.GroupVersion())
 	if from == nil || to == nil {
 		return nil, runtime.NewNotRegisteredErrForKind(f.e.objects.Resource.GVR.String(), target)
 	}
@@ -138,20 +138,6 @@ func (form) Convert(in, out, context any) error {
 // ConvertFieldLabel is not used by field managers.
 func (form) ConvertFieldLabel(_ schema.GroupVersionKind, label, value string) (string, string, error) {
 	return label, value, nil
-}
-
-// endpoint returns the endpoint of another version of the same resource, or nil.
-func (f form) endpoint(gv schema.GroupVersion) *endpoint {
-	if gv == f.e.gvk.GroupVersion() {
-		return f.e
-	}
-	s := f.e.server
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	if other := s.endpoints[gv.WithResource(f.e.gvr.Resource)]; other != nil && other.objects == f.e.objects {
-		return other
-	}
-	return nil
 }
 
 func (e *endpoint) fromUnstructured(u *unstructured.Unstructured) (runtime.Object, error) {

@@ -32,6 +32,7 @@ import (
 type Objects struct {
 	Resource *registry.Resource
 	Cache    *cacher.Cache
+	server   *Server
 	set      *cacher.Set
 	store    store.Store
 	codec    *StorageCodec
@@ -100,6 +101,11 @@ func (o *Objects) attributes(ctx context.Context, op admission.Operation, w *Wri
 	}
 	if s := request.From(ctx); s != nil {
 		a.User = s.User
+		a.Request = o.asked(s.Info.GVR())
+	}
+	a.Forms = forms{o}
+	if obj != nil {
+		obj.GetObjectKind().SetGroupVersionKind(o.Resource.GVK())
 	}
 	return a
 }

@@ -64,7 +64,7 @@ func (s *Server) dropLocked(o *Objects) {
 
 func (s *Server) install(r *registry.Resource, codec *StorageCodec, cache *cacher.Cache) *Objects {
 	o := &Objects{
-		Resource: r, Cache: cache, set: s.config.Caches, store: s.config.Store,
+		Resource: r, Cache: cache, server: s, set: s.config.Caches, store: s.config.Store,
 		codec: codec, chain: s.config.Admission, journey: s.config.Journey, mayCreate: s.config.MayCreate,
 		types: sync.OnceValues(func() (managedfields.TypeConverter, error) { return s.types(r) }),
 	}

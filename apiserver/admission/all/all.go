@@ -8,11 +8,13 @@ import (
 	"github.com/periplus/periplus/apiserver/admission/noderestriction"
 	"github.com/periplus/periplus/apiserver/admission/priority"
 	"github.com/periplus/periplus/apiserver/admission/serviceaccount"
-	"github.com/periplus/periplus/apiserver/registry"
+	"github.com/periplus/periplus/apiserver/admission/webhook"
+	"github.com/periplus/periplus/apiserver/admission/webhook/mutating"
+	"github.com/periplus/periplus/apiserver/admission/webhook/validating"
 )
 
 // Chain returns all plug-ins.
-func Chain(objects registry.Reader) admission.Chain {
+func Chain(objects webhook.Objects) admission.Chain {
 	return admission.Chain{
 		namespacelifecycle.New(objects),
 		serviceaccount.New(objects),
@@ -20,5 +22,7 @@ func Chain(objects registry.Reader) admission.Chain {
 		priority.New(objects),
 		defaulttolerationseconds.New(),
 		certificatesubjectrestriction.New(),
+		mutating.New(objects),
+		validating.New(objects),
 	}
 }

@@ -1,7 +1,10 @@
 package admissionregistration
 
 import (
+	"context"
+
 	admissionv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/periplus/periplus/apiserver/registry"
 	"github.com/periplus/periplus/apiserver/registry/kind"
@@ -12,6 +15,11 @@ func validatingWebhookConfigurations() *registry.Resource {
 		return &obj.Webhooks
 	})
 	s.Fixed.NoUnconditionalUpdate = true
+	s.DefaultFunc = defaultValidating
+	s.ValidateCreate = validateValidating
+	s.ValidateChange = func(ctx context.Context, c, _ *admissionv1.ValidatingWebhookConfiguration) field.ErrorList {
+		return validateValidating(ctx, c)
+	}
 	return &registry.Resource{
 		GVR:        version.WithResource("validatingwebhookconfigurations"),
 		Kind:       "ValidatingWebhookConfiguration",

@@ -1,0 +1,121 @@
+package webhook
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/periplus/periplus/apiserver/admission"
+	"github.com/periplus/periplus/apiserver/registry"
+	"github.com/periplus/periplus/apiserver/request"
+)
+
+// A CallError says that a hook could not be asked. It is not returned for hooks
+// that are to be ignored then.
+type CallError struct {
+	Name string
+	Err  error
+}
+
+func (e *CallError) Error() string {
+	return fmt.Sprintf("failed calling webhook %q: %v", e.Name, e.Err)
+}
+
+// Unwrap returns the reason.
+func (e *CallError) Unwrap() error { return e.Err }
+
+// Wanted returns the version in which the hook is to be asked about a, or nil:
+// Match and the conditions.
+func (h *Hook) Wanted(ctx context.Context, a *admission.Attributes, objects registry.Reader) (*Match, error) {
+	m, err := h.Match(a, objects)
+	if m == nil || err != nil || h.conditions == nil {
+		return m, err
+	}
+	object, old, err := decoded(a, m)
+	if err != nil {
+		return nil, apierrors.NewInternalError(err)
+	}
+	switch holds, err := h.conditions().holds(ctx, a, m, object, old); {
+	case err != nil:
+		return nil, apierrors.NewForbidden(a.Resource.GroupResource(), a.Name, err)
+	case !holds:
+		return nil, nil
+	}
+	return m, nil
+}
+
+// Ask asks a hook. The result is the JSON patch that it wants, the refusal as an
+// API error, or a *CallError.
+func (h *Hook) Ask(ctx context.Context, a *admission.Attributes, m *Match, mutating bool) (patch []byte, err error) {
+	if a.DryRun && h.NoDryRun {
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("admission webhook %q does not support dry run", h.Name))
+	}
+	asked, err := review(h, a, m)
+	if err != nil {
+		return nil, &CallError{h.Name, fmt.Errorf("could not create admission objects: %w", err)}
+	}
+	c, err := h.connect()
+	if err != nil {
+		return nil, &CallError{h.Name, fmt.Errorf("could not get REST client: %w", err)}
+	}
+	limited, cancel := context.WithTimeout(ctx, h.Timeout)
+	defer cancel()
+	got, err := c.post(limited, asked)
+	if err != nil {
+		return nil, &CallError{h.Name, fmt.Errorf("failed to call webhook: %w", err)}
+	}
+	said, err := verify(asked, got, mutating)
+	if err != nil {
+		return nil, &CallError{h.Name, fmt.Errorf("received invalid webhook response: %w", err)}
+	}
+	for _, text := range said.Warnings {
+		request.Warn(ctx, text)
+	}
+	if !said.Allowed {
+		return nil, refusal(h.Name, said.Result)
+	}
+	return said.Patch, nil
+}
+
+// Failed decides about an error of Ask: nil for one that is to be ignored.
+func (h *Hook) Failed(ctx context.Context, err error, log func(err error)) error {
+	var failed *CallError
+	if !errors.As(err, &failed) {
+		return err
+	}
+	if !h.Ignore {
+		return apierrors.NewInternalError(failed)
+	}
+	log(failed)
+	if ctx.Err() != nil {
+		return apierrors.NewTimeoutError("request did not complete within requested timeout", 0)
+	}
+	return nil
+}
+
+// refusal is the error that a client gets for a hook's no.
+func refusal(name string, s *metav1.Status) error {
+	if s == nil {
+		s = &metav1.Status{}
+	}
+	if s.Code < http.StatusBadRequest {
+		s.Code = http.StatusBadRequest
+	}
+	if s.Status == "" || s.Status == metav1.StatusSuccess {
+		s.Status = metav1.StatusFailure
+	}
+	by := fmt.Sprintf("admission webhook %q denied the request", name)
+	switch {
+	case s.Message != "":
+		s.Message = by + ": " + s.Message
+	case s.Reason != "":
+		s.Message = by + ": " + string(s.Reason)
+	default:
+		s.Message = by + " without explanation"
+	}
+	return &apierrors.StatusError{ErrStatus: *s}
+}
