@@ -3,6 +3,7 @@ package app
 // accounts are the service accounts (in kube-system) of controllers whose
 // account has another name than they have, as upstream.
 var accounts = map[string]string{
+	"daemonset-controller":                           "daemon-set-controller",
 	"endpoints-controller":                           "endpoint-controller",
 	"garbage-collector-controller":                   "generic-garbage-collector",
 	"node-ipam-controller":                           "node-controller",

@@ -136,6 +136,12 @@ func eventComponent(name string) string {
 		return "taint-eviction-controller"
 	case "disruption-controller":
 		return "controllermanager"
+	case "persistentvolume-binder-controller":
+		return "persistentvolume-controller"
+	case "persistentvolume-attach-detach-controller":
+		return "attachdetach-controller"
+	case "ephemeral-volume-controller":
+		return "ephemeral_volume"
 	case "node-ipam-controller":
 		return "cidrAllocator"
 	}

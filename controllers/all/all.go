@@ -2,16 +2,19 @@ package all
 
 import (
 	"github.com/periplus/periplus/controllers"
+	"github.com/periplus/periplus/controllers/attachdetach"
 	"github.com/periplus/periplus/controllers/bootstrapsigner"
 	"github.com/periplus/periplus/controllers/clusterroleaggregation"
 	"github.com/periplus/periplus/controllers/cronjob"
 	"github.com/periplus/periplus/controllers/csrapproving"
 	"github.com/periplus/periplus/controllers/csrcleaner"
 	"github.com/periplus/periplus/controllers/csrsigning"
+	"github.com/periplus/periplus/controllers/daemonset"
 	"github.com/periplus/periplus/controllers/deployment"
 	"github.com/periplus/periplus/controllers/disruption"
 	"github.com/periplus/periplus/controllers/endpoints"
 	"github.com/periplus/periplus/controllers/endpointslice"
+	"github.com/periplus/periplus/controllers/ephemeralvolume"
 	"github.com/periplus/periplus/controllers/garbagecollector"
 	"github.com/periplus/periplus/controllers/job"
 	"github.com/periplus/periplus/controllers/namespace"
@@ -19,10 +22,13 @@ import (
 	"github.com/periplus/periplus/controllers/nodelifecycle"
 	"github.com/periplus/periplus/controllers/persistentvolume"
 	"github.com/periplus/periplus/controllers/podgc"
+	"github.com/periplus/periplus/controllers/pvcprotection"
+	"github.com/periplus/periplus/controllers/pvprotection"
 	"github.com/periplus/periplus/controllers/replicaset"
 	"github.com/periplus/periplus/controllers/replicationcontroller"
 	"github.com/periplus/periplus/controllers/rootca"
 	"github.com/periplus/periplus/controllers/serviceaccount"
+	"github.com/periplus/periplus/controllers/statefulset"
 	"github.com/periplus/periplus/controllers/tainteviction"
 	"github.com/periplus/periplus/controllers/tokencleaner"
 	"github.com/periplus/periplus/controllers/ttlafterfinished"
@@ -37,6 +43,8 @@ func Controllers() []controllers.Controller {
 		deployment.Controller(),
 		replicaset.Controller(),
 		replicationcontroller.Controller(),
+		statefulset.Controller(),
+		daemonset.Controller(),
 		job.Controller(),
 		cronjob.Controller(),
 		ttlafterfinished.Controller(),
@@ -47,6 +55,10 @@ func Controllers() []controllers.Controller {
 		podgc.Controller(),
 		disruption.Controller(),
 		persistentvolume.Controller(),
+		pvcprotection.Controller(),
+		pvprotection.Controller(),
+		ephemeralvolume.Controller(),
+		attachdetach.Controller(),
 		clusterroleaggregation.Controller(),
 		namespace.Controller(),
 		garbagecollector.Controller(),

@@ -3,11 +3,14 @@ package all
 import (
 	"github.com/periplus/periplus/apiserver/admission"
 	"github.com/periplus/periplus/apiserver/admission/certificatesubjectrestriction"
+	"github.com/periplus/periplus/apiserver/admission/defaultstorageclass"
 	"github.com/periplus/periplus/apiserver/admission/defaulttolerationseconds"
 	"github.com/periplus/periplus/apiserver/admission/namespacelifecycle"
 	"github.com/periplus/periplus/apiserver/admission/noderestriction"
+	"github.com/periplus/periplus/apiserver/admission/persistentvolumeclaimresize"
 	"github.com/periplus/periplus/apiserver/admission/priority"
 	"github.com/periplus/periplus/apiserver/admission/serviceaccount"
+	"github.com/periplus/periplus/apiserver/admission/storageobjectinuseprotection"
 	"github.com/periplus/periplus/apiserver/admission/webhook"
 	"github.com/periplus/periplus/apiserver/admission/webhook/mutating"
 	"github.com/periplus/periplus/apiserver/admission/webhook/validating"
@@ -21,6 +24,9 @@ func Chain(objects webhook.Objects) admission.Chain {
 		noderestriction.New(objects),
 		priority.New(objects),
 		defaulttolerationseconds.New(),
+		defaultstorageclass.New(objects),
+		storageobjectinuseprotection.New(),
+		persistentvolumeclaimresize.New(objects),
 		certificatesubjectrestriction.New(),
 		mutating.New(objects),
 		validating.New(objects),
