@@ -151,3 +151,11 @@ func NewAuthorizationPolicy(u *unstructured.Unstructured) (*AuthorizationPolicy,
 	_, err := decode(u, a.Spec)
 	return a, err
 }
+
+// Mode is the mode for all ports; UNSET without one.
+func (p *PeerAuthentication) Mode() security.PeerAuthentication_MutualTLS_Mode {
+	if p == nil {
+		return security.PeerAuthentication_MutualTLS_UNSET
+	}
+	return p.Spec.GetMtls().GetMode()
+}
