@@ -1,0 +1,79 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"time"
+
+	"k8s.io/client-go/informers"
+	corelisters "k8s.io/client-go/listers/core/v1"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/record"
+
+	"github.com/periplus/periplus/l7"
+)
+
+// Config is what a Server works with.
+type Config struct {
+	// Sources are what makes configurations; see gateway/all.
+	Sources []Source
+	// Informers of Services, EndpointSlices, Nodes and, unless Secrets is set, Secrets.
+	Informers informers.SharedInformerFactory
+	// Secrets is an informer of the Secrets that may be used, where not all may be
+	// watched; nil: that of Informers.
+	Secrets cache.SharedIndexInformer
+	// Address is where listeners listen; empty: all addresses.
+	Address string
+	// HTTPPort and HTTPSPort are those of Ingress. Default: 80 and 443.
+	HTTPPort, HTTPSPort int
+	// WriteStatus says that this process reports statuses: the servers of a cluster do.
+	WriteStatus bool
+	// Events gets what users must know about their objects; nil: nothing.
+	Events record.EventRecorder
+	// DrainTimeout is how long requests may go on when the process ends. Default: 10 s.
+	DrainTimeout time.Duration
+	// Listen opens sockets; nil: TCP.
+	Listen func(ctx context.Context, l *l7.Listener) (net.Listener, error)
+	// Observers are told of each request.
+	Observers []l7.Observer
+	Log       *slog.Logger
+}
+
+func (c *Config) validate() error {
+	if c.Informers == nil {
+		return errors.New("gateway: Informers are needed")
+	}
+	if c.HTTPPort == 0 {
+		c.HTTPPort = 80
+	}
+	if c.HTTPSPort == 0 {
+		c.HTTPSPort = 443
+	}
+	for name, port := range map[string]int{"HTTPPort": c.HTTPPort, "HTTPSPort": c.HTTPSPort} {
+		if port < 1 || port > 65535 {
+			return fmt.Errorf("gateway: %s: %d is not a port", name, port)
+		}
+	}
+	if c.HTTPPort == c.HTTPSPort {
+		return fmt.Errorf("gateway: HTTPPort and HTTPSPort are both %d", c.HTTPPort)
+	}
+	if c.DrainTimeout == 0 {
+		c.DrainTimeout = 10 * time.Second
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	return nil
+}
+
+// Secrets finds Secrets for a Build.
+func (c *Config) secrets() (cache.SharedIndexInformer, corelisters.SecretLister) {
+	if c.Secrets != nil {
+		return c.Secrets, corelisters.NewSecretLister(c.Secrets.GetIndexer())
+	}
+	i := c.Informers.Core().V1().Secrets()
+	return i.Informer(), i.Lister()
+}
