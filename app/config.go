@@ -6,12 +6,15 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/yaml"
 
+	cniall "github.com/periplus/periplus/cni/all"
 	"github.com/periplus/periplus/containers/image/admin"
+	proxyall "github.com/periplus/periplus/proxy/all"
 )
 
 // Version is the version of Kubernetes that Periplus serves.
@@ -43,10 +46,31 @@ type Config struct {
 	// TLSSANs are further names and addresses in the API server's certificate.
 	TLSSANs []string `json:"tls-san,omitempty"`
 
+	// AdvertiseAddress is where other machines reach the API server; default: node-ip.
+	AdvertiseAddress string `json:"advertise-address,omitempty"`
+	// DisableAgent lets a server run no pods: it has no node.
+	DisableAgent bool `json:"disable-agent,omitempty"`
+	// Server is the API server of the cluster that this machine joins, Token the
+	// token for it, or "@" and a file that holds it.
+	Server string `json:"server,omitempty"`
+	Token  string `json:"token,omitempty"`
+	// PodNetwork is how pods of different nodes reach each other: vxlan or direct.
+	PodNetwork string `json:"pod-network,omitempty"`
+
+	// ProxyMode is what Services are made of in the kernel: nftables or iptables.
+	ProxyMode string `json:"proxy-mode,omitempty"`
+
 	ClusterCIDR   string `json:"cluster-cidr,omitempty"`
 	ServiceCIDR   string `json:"service-cidr,omitempty"`
 	ClusterDNS    string `json:"cluster-dns,omitempty"`
 	ClusterDomain string `json:"cluster-domain,omitempty"`
+
+	// IngressHTTPPort and IngressHTTPSPort are where Ingresses are served on every
+	// node, from the first one on; 0 serves none on this machine. GatewayAPI makes the
+	// kinds of the Gateway API and serves them too.
+	IngressHTTPPort  int  `json:"ingress-http-port,omitempty"`
+	IngressHTTPSPort int  `json:"ingress-https-port,omitempty"`
+	GatewayAPI       bool `json:"gateway-api,omitempty"`
 
 	// EtcdEndpoints use an external etcd instead of the embedded one.
 	EtcdEndpoints []string `json:"etcd-servers,omitempty"`
@@ -85,9 +109,9 @@ type Config struct {
 func Defaults() Config {
 	return Config{
 		StateDir: "/var/lib/periplus", RunDir: "/run/periplus", Kubeconfig: "/etc/periplus/kubeconfig.yaml",
-		APIPort: 6443, KubeletPort: 10250,
+		APIPort: 6443, KubeletPort: 10250, IngressHTTPPort: 80, IngressHTTPSPort: 443, GatewayAPI: true,
 		ClusterCIDR: "10.42.0.0/16", ServiceCIDR: "10.43.0.0/16", ClusterDNS: "10.43.0.10", ClusterDomain: "cluster.local",
-		Controllers: []string{"*"}, CgroupRoot: "/", ResolvConf: "/etc/resolv.conf",
+		PodNetwork: "vxlan", ProxyMode: "nftables", Controllers: []string{"*"}, CgroupRoot: "/", ResolvConf: "/etc/resolv.conf",
 		LogLevel: "info", LogFormat: "text",
 	}
 }
@@ -143,6 +167,14 @@ func (c *Config) Validate() error {
 	if c.APIPort == c.KubeletPort {
 		bad("kubelet-port", c.KubeletPort, "another port than api-port")
 	}
+	for field, port := range map[string]int{"ingress-http-port": c.IngressHTTPPort, "ingress-https-port": c.IngressHTTPSPort} {
+		if port < 0 || port > 65535 {
+			bad(field, port, "a port between 1 and 65535, or 0 for none")
+		}
+	}
+	if c.IngressHTTPPort != 0 && c.IngressHTTPPort == c.IngressHTTPSPort {
+		bad("ingress-https-port", c.IngressHTTPSPort, "another port than ingress-http-port")
+	}
 	pods := prefixOf(c.ClusterCIDR, "cluster-cidr", bad)
 	services := prefixOf(c.ServiceCIDR, "service-cidr", bad)
 	if pods.IsValid() && services.IsValid() {
@@ -156,7 +188,13 @@ func (c *Config) Validate() error {
 			bad("cluster-cidr", c.ClusterCIDR, "a range of at least /24, since each node gets a /24 of it")
 		}
 	}
-	for field, s := range map[string]string{"node-ip": c.NodeIP, "bind-address": c.BindAddress} {
+	if !slices.Contains(proxyall.Names(), c.ProxyMode) {
+		bad("proxy-mode", fmt.Sprintf("%q", c.ProxyMode), "one of "+strings.Join(proxyall.Names(), ", "))
+	}
+	if !slices.Contains(cniall.BackboneNames(), c.PodNetwork) {
+		bad("pod-network", fmt.Sprintf("%q", c.PodNetwork), "one of "+strings.Join(cniall.BackboneNames(), ", "))
+	}
+	for field, s := range map[string]string{"node-ip": c.NodeIP, "bind-address": c.BindAddress, "advertise-address": c.AdvertiseAddress} {
 		if s == "" {
 			continue
 		}

@@ -155,8 +155,8 @@ func runScheduler(ctx context.Context, c *Config, log *slog.Logger, progress Pro
 
 func (s *controlPlane) worker() *worker {
 	name := s.config.NodeName
-	return &worker{
-		config: s.config, log: s.log, nodeIP: s.nodeIP, id: s.id, record: s.record, connect: s.connect,
+	w := &worker{
+		config: s.config, log: s.log, nodeIP: s.nodeIP, record: s.record, connect: s.connect,
 		shared: func() informers.SharedInformerFactory { return s.shared },
 		pods: func(c kubernetes.Interface) cache.SharedIndexInformer {
 			return single(c, "pods", &corev1.Pod{}, fields.OneTermEqualSelector("spec.nodeName", name))
@@ -166,6 +166,10 @@ func (s *controlPlane) worker() *worker {
 		},
 		objectInformers: func(informers.SharedInformerFactory) informers.SharedInformerFactory { return nil },
 	}
+	if s.id != nil {
+		w.serving, w.clientCAs = s.id.kubelet.Server, s.id.ca.Pool
+	}
+	return w
 }
 
 // single returns an informer of the objects that a field selector picks.
@@ -200,5 +204,5 @@ func runProxy(ctx context.Context, c *Config, log *slog.Logger, progress Progres
 		return err
 	}
 	w := s.worker()
-	return runStages(ctx, []stage{spans, w.proxyStage(), w.dnsStage()}, progress)
+	return runStages(ctx, []stage{spans, w.proxyStage(), w.dnsStage(), w.networkStage()}, progress)
 }

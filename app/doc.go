@@ -6,6 +6,8 @@
 //	server.go    etcd, API server, controllers, scheduler
 //	node.go      container runtime, kubelet, service proxy, DNS
 //	up.go        both in one process
+//	agent.go     a node of a cluster whose servers are elsewhere
+//	cluster.go   what is the same on all nodes, and how they learn it
 //	daemon.go    each part alone
 //
 // To add a part: a stage in server.go or node.go.

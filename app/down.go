@@ -19,10 +19,12 @@ import (
 	"github.com/periplus/periplus/containers/image"
 	"github.com/periplus/periplus/containers/snapshot/overlayfs"
 	"github.com/periplus/periplus/journey/answer"
+	"github.com/periplus/periplus/kubelet/bootstrap"
 	"github.com/periplus/periplus/linux/link"
 	"github.com/periplus/periplus/linux/podcgroup"
 	"github.com/periplus/periplus/linux/process"
-	"github.com/periplus/periplus/proxy/nftables"
+	"github.com/periplus/periplus/proxy"
+	proxyall "github.com/periplus/periplus/proxy/all"
 	"github.com/periplus/periplus/volume"
 	volumeall "github.com/periplus/periplus/volume/all"
 )
@@ -57,6 +59,12 @@ func Down(ctx context.Context, c *Config, o DownOptions) error {
 	defer release()
 	if o.KeepContainers {
 		return nil
+	}
+	if _, settings, err := bootstrap.Open(c.agentDir(), c.NodeName); err == nil {
+		// A node of a cluster that is set up as its servers said.
+		if err := c.adopt(settings); err != nil {
+			return err
+		}
 	}
 	if err := cleanNode(ctx, c); err != nil {
 		return err
@@ -192,12 +200,8 @@ func cleanNode(ctx context.Context, c *Config) error {
 	if err != nil {
 		return err
 	}
-	err = errors.Join(endContainers(ctx, runtime), network.Cleanup(), cleanVolumes(ctx, c, log), cleanCgroups(c))
-	backend, backendErr := nftables.New(nftables.Config{ServiceCIDRs: services, PodCIDRs: pods, Log: log})
-	if backendErr != nil {
-		return errors.Join(err, backendErr)
-	}
-	err = errors.Join(err, backend.Cleanup(), backend.Close(), cleanAnswers(log))
+	err = errors.Join(endContainers(ctx, runtime), network.Cleanup(), cleanBackbones(), cleanVolumes(ctx, c, log), cleanCgroups(c))
+	err = errors.Join(err, proxyall.Cleanup(proxy.BackendConfig{ServiceCIDRs: services, PodCIDRs: pods, Log: log}), cleanAnswers(log))
 	for _, a := range []netip.Addr{netip.MustParseAddr(c.ClusterDNS), lonely} {
 		err = errors.Join(err, link.RemoveLoopback(a))
 	}

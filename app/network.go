@@ -11,14 +11,14 @@ import (
 	"github.com/periplus/periplus/base"
 	"github.com/periplus/periplus/dns"
 	"github.com/periplus/periplus/proxy"
-	"github.com/periplus/periplus/proxy/nftables"
+	proxyall "github.com/periplus/periplus/proxy/all"
 )
 
 // proxyStage programs the kernel with the Services.
 func (w *worker) proxyStage(after ...string) stage {
 	return stage{name: "proxy", after: after, run: func(ctx context.Context, ready func()) error {
 		log := w.log.With(base.KeyComponent, "proxy")
-		backend, err := nftables.New(nftables.Config{
+		backend, err := proxyall.New(w.config.ProxyMode, proxy.BackendConfig{
 			ServiceCIDRs: []netip.Prefix{netip.MustParsePrefix(w.config.ServiceCIDR)},
 			PodCIDRs:     []netip.Prefix{netip.MustParsePrefix(w.config.ClusterCIDR)}, Log: log,
 		})
@@ -68,6 +68,9 @@ func (s *controlPlane) addonsStage() stage {
 			return err
 		}
 		if err := dns.Ensure(ctx, c, netip.MustParseAddr(s.config.ClusterDNS)); err != nil {
+			return err
+		}
+		if err := s.publishCluster(ctx, c); err != nil {
 			return err
 		}
 		if err := ensureStorage(ctx, c); err != nil {

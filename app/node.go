@@ -2,6 +2,8 @@ package app
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"fmt"
 	"io"
 	"log/slog"
@@ -44,7 +46,6 @@ type worker struct {
 	config  *Config
 	log     *slog.Logger
 	nodeIP  netip.Addr
-	id      *identities
 	record  journey.Recorder
 	network cni.Network
 	runtime cri.Runtime
@@ -56,6 +57,9 @@ type worker struct {
 	shared  func() informers.SharedInformerFactory
 	pods    func(kubernetes.Interface) cache.SharedIndexInformer
 	nodes   func(kubernetes.Interface) cache.SharedIndexInformer
+	// serving is the certificate of the kubelet's server, clientCAs verify its clients.
+	serving   func(*tls.ClientHelloInfo) (*tls.Certificate, error)
+	clientCAs func() *x509.CertPool
 	// together says that the API server is in this process.
 	together bool
 	// objectInformers gives shared informers of ConfigMaps and Secrets, or nil to watch single objects.
@@ -143,6 +147,7 @@ func (w *worker) bridgeConfig(log *slog.Logger) bridge.Config {
 		ClusterCIDRs: []netip.Prefix{netip.MustParsePrefix(w.config.ClusterCIDR)},
 		ServiceCIDRs: []netip.Prefix{netip.MustParsePrefix(w.config.ServiceCIDR)},
 		Log:          log,
+		MTU:          w.podMTU(),
 	}
 }
 
@@ -194,7 +199,7 @@ func (w *worker) kubeletStage(after ...string) stage {
 		}
 		srv, err := server.New(server.Config{
 			Kubelet: k, Runtime: w.runtime, NodeName: w.config.NodeName, Listener: listener,
-			Certificate: w.id.kubelet.Server, ClientCAs: w.id.ca.Pool,
+			Certificate: w.serving, ClientCAs: w.clientCAs,
 			Tokens: server.TokenReviews(c), Authorizer: server.SubjectAccessReviews(c),
 			Log: w.log.With(base.KeyComponent, "kubelet"),
 		})

@@ -24,6 +24,9 @@ func preflight(c *Config) error {
 		release()
 	}
 	for flag, port := range map[string]int{"api-port": c.APIPort, "kubelet-port": c.KubeletPort} {
+		if port == 0 {
+			continue // it does not listen there
+		}
 		l, err := listen(c.BindAddress, port, flag)
 		if err != nil {
 			return err

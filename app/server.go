@@ -86,7 +86,7 @@ func (s *controlPlane) apiStage() stage {
 		}
 		s.api, err = apiserver.New(apiserver.Config{
 			Store: s.store, Version: Version,
-			Advertise:    netip.AddrPortFrom(s.nodeIP, uint16(s.config.APIPort)),
+			Advertise:    s.advertise(),
 			ServiceCIDRs: []netip.Prefix{netip.MustParsePrefix(s.config.ServiceCIDR)},
 			Certificate:  s.id.apiserver.Server, ClientCAs: s.id.ca.Pool(), KubeletTLS: s.id.kubeletTLS(),
 			ServiceAccountKey: s.id.accounts, Issuer: "https://kubernetes.default.svc." + s.config.ClusterDomain,

@@ -61,7 +61,7 @@ func Up(ctx context.Context, c *Config, log *slog.Logger, progress Progress) err
 	}
 	spans := journey.NewLog()
 	s := &controlPlane{config: c, log: log, nodeIP: ip, id: id, spans: spans, record: spans}
-	w := &worker{config: c, log: log, nodeIP: ip, id: id, record: spans, together: true}
+	w := &worker{config: c, log: log, nodeIP: ip, serving: id.kubelet.Server, clientCAs: id.ca.Pool, record: spans, together: true}
 	// These are used after the API server's stage is ready.
 	w.connect = func(component string) (*restclient.Config, error) { return s.connect(component) }
 	w.shared = func() informers.SharedInformerFactory { return s.shared }
@@ -76,16 +76,40 @@ func Up(ctx context.Context, c *Config, log *slog.Logger, progress Progress) err
 		})
 	}
 	w.objectInformers = func(shared informers.SharedInformerFactory) informers.SharedInformerFactory { return shared }
-	return runStages(ctx, []stage{
-		s.etcdStage(), s.apiStage(), s.controllersStage(), s.schedulerStage(), s.addonsStage(),
-		w.runtimeStage(), w.kubeletStage("apiserver"), w.proxyStage("apiserver"), w.dnsStage("apiserver"), w.answersStage("apiserver"),
-		w.readyStage(), renewalStage(id),
-	}, progress)
+	stages := []stage{s.etcdStage(), s.apiStage(), s.controllersStage(), s.schedulerStage(), s.addonsStage(), renewalStage(id)}
+	if c.DisableAgent {
+		stages = append(stages, serverReadyStage(log))
+	} else {
+		stages = append(stages, w.stages("apiserver")...)
+	}
+	return runStages(ctx, stages, progress)
+}
+
+// serverReadyStage is ready when a server without a node is, and tells systemd.
+func serverReadyStage(log *slog.Logger) stage {
+	return stage{name: ReadyServer, after: []string{"apiserver", "controllers", "scheduler", "addons"}, run: func(ctx context.Context, ready func()) error {
+		ready()
+		tellSystemd(log)
+		<-ctx.Done()
+		return nil
+	}}
+}
+
+// The stages that make a process ready for its user: its node, or, without one, the server.
+const (
+	ReadyNode   = "node"
+	ReadyServer = "server"
+)
+
+func tellSystemd(log *slog.Logger) {
+	if _, err := daemon.SdNotify(false, daemon.SdNotifyReady); err != nil {
+		log.Warn("systemd could not be told that peri is ready", base.KeyError, err)
+	}
 }
 
 // readyStage is ready when the node is, and tells systemd.
 func (w *worker) readyStage() stage {
-	return stage{name: "node", after: []string{"kubelet", "proxy", "dns"}, run: func(ctx context.Context, ready func()) error {
+	return stage{name: ReadyNode, after: []string{"kubelet", "proxy", "dns"}, run: func(ctx context.Context, ready func()) error {
 		informer := w.shared().Core().V1().Nodes().Informer()
 		became := make(chan struct{}, 1)
 		check := func(obj any) {
@@ -110,9 +134,7 @@ func (w *worker) readyStage() stage {
 			return err
 		}
 		ready()
-		if _, err := daemon.SdNotify(false, daemon.SdNotifyReady); err != nil {
-			w.log.Warn("systemd could not be told that peri is ready", base.KeyError, err)
-		}
+		tellSystemd(w.log)
 		<-ctx.Done()
 		return nil
 	}}

@@ -3,11 +3,13 @@ package ctl
 import (
 	"github.com/spf13/cobra"
 
+	"github.com/periplus/periplus/ctl/agent"
 	"github.com/periplus/periplus/ctl/daemon"
 	"github.com/periplus/periplus/ctl/down"
 	"github.com/periplus/periplus/ctl/image"
 	"github.com/periplus/periplus/ctl/kubectl"
 	"github.com/periplus/periplus/ctl/run"
+	"github.com/periplus/periplus/ctl/token"
 	"github.com/periplus/periplus/ctl/trace"
 	"github.com/periplus/periplus/ctl/up"
 	"github.com/periplus/periplus/ctl/version"
@@ -18,6 +20,9 @@ import (
 func verbs() []*cobra.Command {
 	return append([]*cobra.Command{
 		up.New(),
+		up.NewServer(),
+		agent.New(),
+		token.New(),
 		down.New(),
 		run.New(),
 		trace.New(),

@@ -66,7 +66,7 @@ func (o *options) run(cmd *cobra.Command) error {
 		} else {
 			fmt.Fprint(out, line)
 		}
-		if stage != "node" {
+		if stage != app.ReadyNode && stage != app.ReadyServer {
 			return
 		}
 		once.Do(func() {
