@@ -10,6 +10,7 @@ import (
 func csiDrivers() *registry.Resource {
 	s := kind.Counted(func(obj *storagev1.CSIDriver) *storagev1.CSIDriverSpec { return &obj.Spec })
 	s.DefaultFunc = defaultCSIDriver
+	s.ValidateCreate, s.ValidateChange = validateCSIDriver, validateCSIDriverUpdate
 	s.Fixed.NoUnconditionalUpdate = true
 	return &registry.Resource{
 		GVR:      version.WithResource("csidrivers"),

@@ -13,6 +13,7 @@ var csiNodeHalves = kind.Split(func(obj *storagev1.CSINode) (*storagev1.CSINodeS
 
 func csiNodes() *registry.Resource {
 	s := csiNodeHalves.MainWithoutGeneration()
+	s.ValidateCreate, s.ValidateChange = validateCSINode, validateCSINodeUpdate
 	s.Fixed.NoUnconditionalUpdate = true
 	return &registry.Resource{
 		GVR:      version.WithResource("csinodes"),

@@ -1,7 +1,10 @@
 package storage
 
 import (
+	"context"
+
 	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/periplus/periplus/apiserver/registry"
 	"github.com/periplus/periplus/apiserver/registry/kind"
@@ -13,7 +16,12 @@ var volumeAttachmentHalves = kind.Split(func(obj *storagev1.VolumeAttachment) (*
 
 func volumeAttachments() *registry.Resource {
 	s := volumeAttachmentHalves.MainWithoutGeneration()
+	s.ValidateCreate, s.ValidateChange = validateVolumeAttachment, validateVolumeAttachmentUpdate
 	s.Fixed.NoUnconditionalUpdate = true
+	status := volumeAttachmentHalves.StatusKeepingMeta()
+	status.ValidateChange = func(_ context.Context, va, _ *storagev1.VolumeAttachment) field.ErrorList {
+		return attachmentStatus(&va.Status)
+	}
 	return &registry.Resource{
 		GVR:      version.WithResource("volumeattachments"),
 		Kind:     "VolumeAttachment",
@@ -21,6 +29,6 @@ func volumeAttachments() *registry.Resource {
 		New:      kind.Make[storagev1.VolumeAttachment],
 		NewList:  kind.Make[storagev1.VolumeAttachmentList],
 		Strategy: s,
-		Status:   volumeAttachmentHalves.StatusKeepingMeta(),
+		Status:   status,
 	}
 }
