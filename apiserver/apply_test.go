@@ -10,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/yaml"
 )
 
 const webDeployment = `
@@ -155,6 +156,47 @@ func TestApplyTakesOver(t *testing.T) {
 	got, err := maps.Patch(ctx, "a", types.ApplyPatchType, body, metav1.PatchOptions{FieldManager: "kubectl"})
 	if err != nil || got.Labels["k"] != "2" || got.Labels["l"] != "1" {
 		t.Errorf("%v %v", got, err)
+	}
+}
+
+// TestApplyAfterClientSideApply: kubectl owns what it has applied, not what others
+// have set since: it drops its own fields when it moves to server-side apply.
+func TestApplyAfterClientSideApply(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	_, c := start(t)
+	api := c.AppsV1().Deployments("default")
+	configuration, err := yaml.YAMLToJSON([]byte(strings.Replace(webDeployment, "  replicas: 2\n", "", 1)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := &appsv1.Deployment{}
+	if err := json.Unmarshal(configuration, d); err != nil {
+		t.Fatal(err)
+	}
+	d.Annotations = map[string]string{"kubectl.kubernetes.io/last-applied-configuration": string(configuration)}
+	if _, err := api.Create(ctx, d, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := api.Patch(ctx, "web", types.MergePatchType, []byte(`{"spec":{"replicas":5}}`), metav1.PatchOptions{}, "scale"); err != nil {
+		t.Fatal(err)
+	}
+	got, err := api.Patch(ctx, "web", types.ApplyPatchType, configuration, metav1.PatchOptions{FieldManager: "kubectl"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	owned := map[string]string{}
+	for _, e := range got.ManagedFields {
+		owned[e.Manager] = string(e.FieldsV1.Raw)
+	}
+	if client := owned["kubectl-client-side-apply"]; !strings.Contains(client, "last-applied") || strings.Contains(client, "f:replicas") || !strings.Contains(client, "f:image") {
+		t.Errorf("kubectl-client-side-apply owns %s", client)
+	}
+	if before := owned["before-first-apply"]; !strings.Contains(before, "f:replicas") || strings.Contains(before, "last-applied") {
+		t.Errorf("before-first-apply owns %s", before)
+	}
+	if *got.Spec.Replicas != 5 {
+		t.Errorf("%d replicas", *got.Spec.Replicas)
 	}
 }
 

@@ -36,6 +36,9 @@ func (e *endpoint) apply(w http.ResponseWriter, r *http.Request, c *call, s regi
 		if err := e.checkDuplicates(r, p); err != nil {
 			return nil, err
 		}
+		if err := e.takeOver(live, fields); err != nil {
+			return nil, apierrors.NewInternalError(err)
+		}
 		merged, err := fields.Apply(live, wanted, options.FieldManager, force)
 		if err != nil {
 			return nil, err
