@@ -1,7 +1,6 @@
 package proxy
 
 import (
-	"context"
 	"errors"
 	"log/slog"
 
@@ -9,27 +8,6 @@ import (
 
 	"github.com/periplus/periplus/journey"
 )
-
-// A Backend programs the kernel of one node for one address family. Its
-// methods are called from one goroutine.
-type Backend interface {
-	// Name is the backend's name, "nftables".
-	Name() string
-	// IPv6 says which family it serves.
-	IPv6() bool
-	// Replace makes the kernel hold exactly these ports. What it already holds
-	// stays as it is, so that no connection suffers.
-	Replace(ctx context.Context, ports []*Port) error
-	// Apply carries out changes after a successful Replace. After an error the
-	// caller starts again with Replace.
-	Apply(ctx context.Context, updates []Update) error
-	// Lost is signalled when somebody else removed the rules.
-	Lost() <-chan struct{}
-	// Cleanup removes all that the backend made.
-	Cleanup() error
-	// Close gives up the connection to the kernel; the rules stay.
-	Close() error
-}
 
 // Config says whose Services and where to.
 type Config struct {

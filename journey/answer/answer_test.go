@@ -29,7 +29,7 @@ func TestFirstAnswer(t *testing.T) {
 		a, b := node.Pod(), node.Pod()
 		a.Serve(80)
 		b.Serve(80)
-		backend, err := nftables.New(nftables.Config{ServiceCIDRs: []netip.Prefix{proxytest.ServiceCIDR}, PodCIDRs: []netip.Prefix{proxytest.PodCIDR}})
+		backend, err := nftables.New(nftables.Config{BackendConfig: proxytest.Config()})
 		must(t, err)
 		defer backend.Close()
 		vip := netip.MustParseAddrPort("10.43.0.10:80")

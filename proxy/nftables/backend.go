@@ -46,7 +46,7 @@ type Backend struct {
 	touched map[frontKey]bool
 	hairpin map[netip.Addr]bool // touched ones
 	unstick []unstick
-	stale   staleFlows
+	stale   proxy.StaleFlows
 }
 
 type claim struct {
@@ -65,7 +65,7 @@ var _ proxy.Backend = (*Backend)(nil)
 
 // New connects to the kernel; it changes nothing yet.
 func New(cfg Config) (*Backend, error) {
-	if err := cfg.validate(); err != nil {
+	if err := cfg.complete(); err != nil {
 		return nil, err
 	}
 	b := &Backend{cfg: cfg, family: nft.IPv4, lost: make(chan struct{})}
@@ -196,7 +196,7 @@ func (b *Backend) program(ctx context.Context, updates []proxy.Update) error {
 		return err
 	}
 	b.unstickClients()
-	b.removeStaleFlows()
+	b.stale.Remove(b.track, b.cfg.IPv6, b.cfg.Log)
 	return nil
 }
 
@@ -211,7 +211,7 @@ func gone(u proxy.Update) int {
 func (b *Backend) forget() {
 	b.batch.Reset()
 	b.touched, b.hairpin = map[frontKey]bool{}, map[netip.Addr]bool{}
-	b.unstick, b.stale = nil, staleFlows{}
+	b.unstick, b.stale = nil, proxy.StaleFlows{}
 }
 
 // commit sends what was collected.

@@ -3,18 +3,13 @@ package nftables_test
 import (
 	"testing"
 
-	"net/netip"
-
 	"github.com/periplus/periplus/proxy"
 	"github.com/periplus/periplus/proxy/nftables"
 	"github.com/periplus/periplus/proxy/proxytest"
 )
 
 func open(t testing.TB) proxy.Backend {
-	b, err := nftables.New(nftables.Config{
-		ServiceCIDRs: []netip.Prefix{proxytest.ServiceCIDR},
-		PodCIDRs:     []netip.Prefix{proxytest.PodCIDR},
-	})
+	b, err := nftables.New(nftables.Config{BackendConfig: proxytest.Config()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -189,10 +189,10 @@ func endpoints(t *testing.T, c *nft.Conn) map[netip.Addr][]netip.AddrPort {
 func TestIPv6IsTakenByTheKernel(t *testing.T) {
 	t.Parallel()
 	netnstest.Run(t, func() {
-		b, err := nftables.New(nftables.Config{
+		b, err := nftables.New(nftables.Config{BackendConfig: proxy.BackendConfig{
 			IPv6: true, ServiceCIDRs: []netip.Prefix{netip.MustParsePrefix("fd00:43::/112")},
 			PodCIDRs: []netip.Prefix{netip.MustParsePrefix("fd00:42::/56")},
-		})
+		}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -32,7 +32,7 @@ func (b *Backend) update(u proxy.Update) (size int) {
 		}
 	}
 	b.countHairpins(old, u.Port)
-	b.stale.add(old, u.Port)
+	b.stale.Add(old, u.Port)
 	if u.Port == nil {
 		delete(b.ports, u.Name)
 	} else {

@@ -14,6 +14,28 @@ import (
 	"github.com/periplus/periplus/proxy"
 )
 
+// Config is the cluster of the suite.
+func Config() proxy.BackendConfig {
+	return proxy.BackendConfig{ServiceCIDRs: []netip.Prefix{ServiceCIDR}, PodCIDRs: []netip.Prefix{PodCIDR}}
+}
+
+// Example is a port with three endpoints, one of them on this node, that can be
+// reached in every way; nobody answers there.
+func Example() *proxy.Port {
+	p := &proxy.Port{
+		Name:      proxy.PortName{Namespace: "default", Name: "web", Port: "http", Protocol: v1.ProtocolTCP},
+		ClusterIP: netip.MustParseAddr("10.43.0.10"), Port: 80, NodePort: 30080, ExternalLocal: true, Affinity: time.Hour,
+		External:     []netip.Addr{netip.MustParseAddr("198.51.100.7")},
+		LoadBalancer: []netip.Addr{netip.MustParseAddr("198.51.100.9")},
+		SourceRanges: []netip.Prefix{netip.MustParsePrefix("172.16.0.0/12")},
+	}
+	for _, e := range []string{"10.42.0.2:8080", "10.42.1.2:8080", "10.42.2.2:8080"} {
+		p.Cluster = append(p.Cluster, netip.MustParseAddrPort(e))
+	}
+	p.Local, p.OnNode = p.Cluster[:1], []netip.Addr{p.Cluster[0].Addr()}
+	return p
+}
+
 // Run runs the suite; open makes a backend in the current namespace that knows
 // PodCIDR and ServiceCIDR.
 func Run(t *testing.T, open func(t testing.TB) proxy.Backend) {

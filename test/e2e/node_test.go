@@ -98,7 +98,7 @@ func (n *node) close() error {
 }
 
 // inside are the programs that scripts run in the machine.
-var inside = []string{"peri", "kubectl", "curl", "sh", "ip", "nft", "busybox"}
+var inside = []string{"peri", "kubectl", "curl", "sh", "ip", "nft", "iptables-save", "busybox"}
 
 // An environment is a script's, before it runs and while it does.
 type environment interface {

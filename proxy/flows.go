@@ -1,6 +1,7 @@
-package nftables
+package proxy
 
 import (
+	"log/slog"
 	"net/netip"
 	"slices"
 
@@ -8,12 +9,11 @@ import (
 
 	"github.com/periplus/periplus/base"
 	"github.com/periplus/periplus/linux/conntrack"
-	"github.com/periplus/periplus/proxy"
 )
 
-// staleFlows are the UDP flows that changes of endpoints made wrong: the kernel
+// StaleFlows are the UDP flows that changes of endpoints made wrong: the kernel
 // keeps sending them where they went first.
-type staleFlows struct {
+type StaleFlows struct {
 	// By where clients send to; node ports have no address.
 	fronts map[netip.AddrPort]*staleFront
 }
@@ -23,8 +23,8 @@ type staleFront struct {
 	opened bool             // there was no endpoint: flows that went nowhere
 }
 
-// add compares a port before and after a change.
-func (s *staleFlows) add(old, new *proxy.Port) {
+// Add compares a port before and after a change; either may be nil.
+func (s *StaleFlows) Add(old, new *Port) {
 	if old == nil || old.Name.Protocol != v1.ProtocolUDP {
 		if old != nil || new == nil || new.Name.Protocol != v1.ProtocolUDP {
 			return
@@ -44,7 +44,7 @@ func (s *staleFlows) add(old, new *proxy.Port) {
 	if s.fronts == nil {
 		s.fronts = map[netip.AddrPort]*staleFront{}
 	}
-	for _, p := range []*proxy.Port{old, new} {
+	for _, p := range []*Port{old, new} {
 		if p == nil {
 			continue
 		}
@@ -62,7 +62,7 @@ func contains(sorted []netip.AddrPort, e netip.AddrPort) bool {
 	return ok
 }
 
-func (s *staleFlows) match(f conntrack.Flow) bool {
+func (s *StaleFlows) match(f conntrack.Flow) bool {
 	if f.Proto != 17 {
 		return false
 	}
@@ -73,12 +73,13 @@ func (s *staleFlows) match(f conntrack.Flow) bool {
 	return front != nil && (front.opened && f.Reply == f.Original || slices.Contains(front.gone, f.Reply))
 }
 
-func (b *Backend) removeStaleFlows() {
-	if len(b.stale.fronts) == 0 {
+// Remove removes them from the kernel and forgets them.
+func (s *StaleFlows) Remove(track *conntrack.Conn, ipv6 bool, log *slog.Logger) {
+	if len(s.fronts) == 0 {
 		return
 	}
-	if _, err := b.track.Remove(b.cfg.IPv6, b.stale.match); err != nil {
-		b.cfg.Log.Warn("UDP clients may keep sending to an endpoint that has gone", base.KeyError, err)
+	if _, err := track.Remove(ipv6, s.match); err != nil {
+		log.Warn("UDP clients may keep sending to an endpoint that has gone", base.KeyError, err)
 	}
-	b.stale = staleFlows{}
+	s.fronts = nil
 }
