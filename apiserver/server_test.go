@@ -24,13 +24,13 @@ import (
 )
 
 // start runs a server over a store in memory and returns a client that may do everything.
-func start(t *testing.T) (*apiserver.Server, *kubernetes.Clientset) {
+func start(t testing.TB) (*apiserver.Server, *kubernetes.Clientset) {
 	t.Helper()
 	return startWith(t, func(*apiserver.Config) {})
 }
 
 // startWith is start with further settings and listeners.
-func startWith(t *testing.T, set func(*apiserver.Config), listeners ...net.Listener) (*apiserver.Server, *kubernetes.Clientset) {
+func startWith(t testing.TB, set func(*apiserver.Config), listeners ...net.Listener) (*apiserver.Server, *kubernetes.Clientset) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

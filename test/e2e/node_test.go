@@ -35,7 +35,11 @@ var builtImages = sync.OnceValues(func() (map[string]v1.Image, error) {
 	if err != nil {
 		return nil, err
 	}
-	return map[string]v1.Image{"busybox:1": busybox, "nginx:1": nginx}, nil
+	admission, err := images.Program(context.Background(), "test/images/admission")
+	if err != nil {
+		return nil, err
+	}
+	return map[string]v1.Image{"admission:1": admission, "busybox:1": busybox, "nginx:1": nginx}, nil
 })
 
 // A node is a machine with a registry in it and, once started, a cluster.
@@ -126,7 +130,7 @@ func (n *node) variables(e environment) error {
 
 func (n *node) env() map[string]string {
 	return map[string]string{
-		"PERI": n.machine.Peri(), "REGISTRY": n.images.Address(), "BUSYBOX": n.images.Address() + "/busybox:1", "NGINX": n.images.Address() + "/nginx:1",
+		"PERI": n.machine.Peri(), "REGISTRY": n.images.Address(), "BUSYBOX": n.images.Address() + "/busybox:1", "NGINX": n.images.Address() + "/nginx:1", "ADMISSION": n.images.Address() + "/admission:1",
 		"NODE": nodeName, "NODE_IP": netlab.Address, "STATE": n.machine.StateDir(), "RUN": n.machine.RunDir(), "KUBECONFIG": n.machine.Kubeconfig(),
 	}
 }
