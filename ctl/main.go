@@ -42,7 +42,9 @@ func Main(args []string, in io.Reader, out, errOut io.Writer) int {
 		root.AddCommand(verb)
 	}
 	if err := root.ExecuteContext(ctx); err != nil {
-		fmt.Fprintln(errOut, "peri:", err)
+		if err.Error() != "" { // else the code alone is the answer
+			fmt.Fprintln(errOut, "peri:", err)
+		}
 		// The code of a program that was run, where there is one.
 		var exited exec.CodeExitError
 		if errors.As(err, &exited) && exited.Code != 0 {

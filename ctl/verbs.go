@@ -14,6 +14,7 @@ import (
 	"github.com/periplus/periplus/ctl/up"
 	"github.com/periplus/periplus/ctl/version"
 	"github.com/periplus/periplus/ctl/web"
+	"github.com/periplus/periplus/ctl/why"
 )
 
 // verbs lists every command, one line each.
@@ -26,6 +27,7 @@ func verbs() []*cobra.Command {
 		down.New(),
 		run.New(),
 		trace.New(),
+		why.New(),
 		kubectl.New(),
 		image.New(),
 		web.New(),

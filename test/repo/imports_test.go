@@ -27,7 +27,8 @@ var rooms = map[string][]string{
 	"l7":          {},
 	"gateway":     {"client", "l7", "journey"},
 	"mesh":        {"client", "l7", "linux", "journey"},
-	"ctl":         {"app", "client", "containers", "cri", "journey", "kubelet", "linux"},
+	"insight":     {"client"},
+	"ctl":         {"app", "client", "containers", "cri", "insight", "journey", "kubelet", "linux"},
 	"app":         nil, // the wiring room: everything but ctl and cmd
 	"cmd":         nil,
 	"test":        nil,
