@@ -10,6 +10,7 @@ import (
 
 	"github.com/periplus/periplus/linux/conntrack"
 	"github.com/periplus/periplus/linux/iptables"
+	"github.com/periplus/periplus/linux/nft"
 	"github.com/periplus/periplus/proxy"
 )
 
@@ -19,6 +20,7 @@ type Backend struct {
 	config proxy.BackendConfig
 	tool   *iptables.Tool
 	track  *conntrack.Conn
+	nft    *nft.Conn
 	ports  map[proxy.PortName]entry
 	stale  proxy.StaleFlows
 	lost   chan struct{}
@@ -43,12 +45,17 @@ func New(c proxy.BackendConfig) (*Backend, error) {
 	if err != nil {
 		return nil, err
 	}
-	track, err := conntrack.Open()
-	if err != nil {
+	b := &Backend{config: c, tool: tool, ports: map[proxy.PortName]entry{}, lost: make(chan struct{})}
+	if b.track, err = conntrack.Open(); err != nil {
 		_ = tool.Close()
 		return nil, err
 	}
-	return &Backend{config: c, tool: tool, track: track, ports: map[proxy.PortName]entry{}, lost: make(chan struct{})}, nil
+	if b.nft, err = nft.Open(); err != nil {
+		_ = tool.Close()
+		_ = b.track.Close()
+		return nil, err
+	}
+	return b, nil
 }
 
 // Name is "iptables".
@@ -62,7 +69,7 @@ func (b *Backend) IPv6() bool { return b.config.IPv6 }
 func (b *Backend) Lost() <-chan struct{} { return b.lost }
 
 // Close leaves the rules as they are.
-func (b *Backend) Close() error { return errors.Join(b.track.Close(), b.tool.Close()) }
+func (b *Backend) Close() error { return errors.Join(b.nft.Close(), b.track.Close(), b.tool.Close()) }
 
 // Replace writes all ports and removes the chains of others.
 func (b *Backend) Replace(ctx context.Context, ports []*proxy.Port) error {
@@ -166,6 +173,26 @@ func (b *Backend) Cleanup() error {
 		if err := b.tool.Restore(ctx, t.Bytes()); err != nil {
 			return fmt.Errorf("remove service rules: %w", err)
 		}
+		if err := b.removeEmpty(ctx, table); err != nil {
+			return err
+		}
 	}
 	return nil
+}
+
+// removeEmpty removes a table in which nothing is left but the kernel's own chains:
+// iptables over nf_tables makes tables at first use and never removes them.
+func (b *Backend) removeEmpty(ctx context.Context, table string) error {
+	saved, err := b.tool.Save(ctx, table)
+	if err != nil || !isEmpty(saved) {
+		return err
+	}
+	family := nft.IPv4
+	if b.config.IPv6 {
+		family = nft.IPv6
+	}
+	t := nft.NewBatch(family, table)
+	t.AddTable()
+	t.RemoveTable()
+	return b.nft.Commit(t)
 }

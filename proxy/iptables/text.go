@@ -182,3 +182,17 @@ func without(t *text, table string, saved []byte) {
 func hasChain(saved []byte, name string) bool {
 	return bytes.Contains(saved, []byte("\n:"+name+" "))
 }
+
+// isEmpty says whether a saved table is one of nf_tables that has only the
+// kernel's chains, with no rule and the policy to accept.
+func isEmpty(saved []byte) bool {
+	if !bytes.Contains(saved, []byte("(nf_tables)")) {
+		return false
+	}
+	for line := range strings.Lines(string(saved)) {
+		if strings.HasPrefix(line, "-A") || strings.HasPrefix(line, ":") && !strings.Contains(line, " ACCEPT ") {
+			return false
+		}
+	}
+	return true
+}
