@@ -1,16 +1,3 @@
-// Command admission is an admission webhook for tests: it runs in an image of its
-// own, without anything from this repository.
-//
-//	admission NAME…      serves HTTPS on port 8443 under these DNS names and addresses
-//
-// It makes its own certificate and prints the bundle that verifies it, base64
-// encoded, as its first line. Paths:
-//
-//	/label     adds the label touched=yes (a JSON patch)
-//	/deny      refuses with "denied by test"
-//	/registry  refuses pods whose images do not come from 127.0.0.1:5000/
-//	/allow     allows, with a warning
-//	/slow      never answers
 package main
 
 import (
@@ -23,7 +10,6 @@ import (
 	"encoding/json"
 	"encoding/pem"
 	"fmt"
-	"log"
 	"math/big"
 	"net"
 	"net/http"
@@ -87,15 +73,23 @@ func fromRegistry(r *request) *response {
 }
 
 func main() {
-	log.SetFlags(0)
-	certificate, bundle, err := selfSigned(os.Args[1:])
+	if err := serve(os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "admission:", err)
+		os.Exit(1)
+	}
+}
+
+func serve(names []string) error {
+	certificate, bundle, err := selfSigned(names)
 	if err != nil {
-		log.Fatal(err)
+		return err
 	}
 	fmt.Println(base64.StdEncoding.EncodeToString(bundle))
 	answer := map[string]func(*request) *response{
 		"/label": label, "/registry": fromRegistry,
-		"/deny":  func(*request) *response { return &response{Status: &status{Message: "denied by test", Code: http.StatusForbidden}} },
+		"/deny": func(*request) *response {
+			return &response{Status: &status{Message: "denied by test", Code: http.StatusForbidden}}
+		},
 		"/allow": func(*request) *response { return &response{Allowed: true, Warnings: []string{"seen by the webhook"}} },
 	}
 	server := &http.Server{
@@ -118,7 +112,7 @@ func main() {
 			_ = json.NewEncoder(w).Encode(review{APIVersion: in.APIVersion, Kind: in.Kind, Response: out}) // a caller that has gone needs no answer
 		}),
 	}
-	log.Fatal(server.ListenAndServeTLS("", ""))
+	return server.ListenAndServeTLS("", "")
 }
 
 // selfSigned makes a certificate for names and addresses that verifies itself.
