@@ -101,3 +101,14 @@ func PeerOf(state *tls.ConnectionState) *Peer {
 	}
 	return p
 }
+
+// PrivateALPN reports whether a negotiated protocol is one that the two sides have
+// agreed on for themselves ("istio-http/1.1"): it does not tell the version of HTTP,
+// which is found out by the first bytes, and known beforehand on the client's side.
+func PrivateALPN(protocol string) bool {
+	switch protocol {
+	case "", "h2", "http/1.1", "http/1.0":
+		return false
+	}
+	return true
+}

@@ -26,7 +26,8 @@ func (c *conn) serveHTTP() {
 	if c.info.TLS != nil && c.info.TLS.NegotiatedProtocol == "h2" {
 		codec = l7.CodecHTTP2
 	}
-	if codec == l7.CodecAuto && c.info.TLS == nil {
+	// Protocols of a mesh ("istio") say nothing about the version.
+	if codec == l7.CodecAuto && (c.info.TLS == nil || l7.PrivateALPN(c.info.TLS.NegotiatedProtocol)) {
 		switch is, err := beginsHTTP2(c, in); {
 		case err != nil:
 			return

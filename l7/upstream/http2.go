@@ -124,7 +124,8 @@ func (h *host) takeH2(ctx context.Context, s *state) (*h2Conn, error) {
 		made, err := h.connect(ctx, s)
 		var c *h2Conn
 		if err == nil {
-			if made.tls != nil && made.tls.NegotiatedProtocol != "h2" && s.config.Protocol != l7.ProtocolHTTP2 {
+			if made.tls != nil && made.tls.NegotiatedProtocol != "h2" && s.config.Protocol != l7.ProtocolHTTP2 &&
+				(s.config.Protocol != l7.ProtocolDownstream || !l7.PrivateALPN(made.tls.NegotiatedProtocol)) {
 				h.putIdle(h.newH1(made, s.transport), time.Now())
 				err = errNotHTTP2
 			} else {
