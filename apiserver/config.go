@@ -11,6 +11,7 @@ import (
 	"net/netip"
 	"time"
 
+	"github.com/periplus/periplus/apiserver/admission"
 	"github.com/periplus/periplus/journey"
 	"github.com/periplus/periplus/store"
 )
@@ -44,7 +45,9 @@ type Config struct {
 	Journey journey.Recorder
 	// Extra serves further paths, by prefix, to whoever is authorized for them.
 	Extra map[string]http.Handler
-	Log   *slog.Logger
+	// Plugins are admission plug-ins that are asked after the server's own.
+	Plugins []admission.Plugin
+	Log     *slog.Logger
 }
 
 func (c *Config) validate() error {

@@ -68,7 +68,7 @@ func New(config Config) (*Server, error) {
 	late := &lateReader{}
 	s.rest = rest.New(rest.Config{
 		Store: config.Store, Caches: s.caches, Scheme: scheme,
-		Admission: admissionall.Chain(late), Journey: config.Journey, Log: config.Log, Stop: s.stop,
+		Admission: append(admissionall.Chain(late), config.Plugins...), Journey: config.Journey, Log: config.Log, Stop: s.stop,
 		Types: s.types, MayCreate: s.mayCreate,
 	})
 	late.Server = s.rest

@@ -46,6 +46,8 @@ type controlPlane struct {
 	connect func(component string) (*restclient.Config, error)
 	// shared are the informers of all components in this process.
 	shared informers.SharedInformerFactory
+	// mesh is nil where there is none.
+	mesh *meshSwitch
 }
 
 // etcdStage opens the store.
@@ -90,7 +92,7 @@ func (s *controlPlane) apiStage() stage {
 			ServiceCIDRs: []netip.Prefix{netip.MustParsePrefix(s.config.ServiceCIDR)},
 			Certificate:  s.id.apiserver.Server, ClientCAs: s.id.ca.Pool(), KubeletTLS: s.id.kubeletTLS(),
 			ServiceAccountKey: s.id.accounts, Issuer: "https://kubernetes.default.svc." + s.config.ClusterDomain,
-			Journey: s.record, Extra: map[string]http.Handler{journey.Path: s.spans}, Log: s.log.With(base.KeyComponent, "apiserver"),
+			Journey: s.record, Extra: map[string]http.Handler{journey.Path: s.spans}, Plugins: s.plugins(), Log: s.log.With(base.KeyComponent, "apiserver"),
 		})
 		if err != nil {
 			_ = listener.Close()

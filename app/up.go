@@ -76,9 +76,9 @@ func Up(ctx context.Context, c *Config, log *slog.Logger, progress Progress) err
 		})
 	}
 	w.objectInformers = func(shared informers.SharedInformerFactory) informers.SharedInformerFactory { return shared }
-	stages := []stage{s.etcdStage(), s.apiStage(), s.controllersStage(), s.schedulerStage(), s.addonsStage(), renewalStage(id)}
+	stages := []stage{s.etcdStage(), s.apiStage(), s.controllersStage(), s.schedulerStage(), s.addonsStage(), s.meshStage(), renewalStage(id)}
 	if c.DisableAgent {
-		stages = append(stages, serverReadyStage(log))
+		stages = append(stages, serverReadyStage(log), w.gatewayStage(ReadyServer))
 	} else {
 		stages = append(stages, w.stages("apiserver")...)
 	}

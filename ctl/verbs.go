@@ -8,6 +8,7 @@ import (
 	"github.com/periplus/periplus/ctl/down"
 	"github.com/periplus/periplus/ctl/image"
 	"github.com/periplus/periplus/ctl/kubectl"
+	"github.com/periplus/periplus/ctl/mesh"
 	"github.com/periplus/periplus/ctl/run"
 	"github.com/periplus/periplus/ctl/token"
 	"github.com/periplus/periplus/ctl/trace"
@@ -32,5 +33,5 @@ func verbs() []*cobra.Command {
 		image.New(),
 		web.New(),
 		version.New(),
-	}, daemon.New()...)
+	}, append(daemon.New(), mesh.New()...)...)
 }

@@ -28,7 +28,8 @@ var rooms = map[string][]string{
 	"gateway":     {"client", "l7", "journey"},
 	"mesh":        {"client", "l7", "linux", "journey"},
 	"insight":     {"client"},
-	"ctl":         {"app", "client", "containers", "cri", "insight", "journey", "kubelet", "linux"},
+	"lab":         {"linux"},
+	"ctl":         {"app", "client", "containers", "cri", "insight", "journey", "kubelet", "linux", "mesh"},
 	"app":         nil, // the wiring room: everything but ctl and cmd
 	"cmd":         nil,
 	"test":        nil,
