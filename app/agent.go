@@ -202,7 +202,7 @@ func (a *agent) stages() []stage {
 func (w *worker) stages(after ...string) []stage {
 	return []stage{
 		w.runtimeStage(), w.kubeletStage(after...), w.proxyStage(after...), w.dnsStage(after...), w.answersStage(after...),
-		w.networkStage(after...), w.readyStage(),
+		w.networkStage(after...), w.readyStage(), w.gatewayStage(ReadyNode),
 	}
 }
 

@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"errors"
 	"net/netip"
 
 	"k8s.io/apiserver/pkg/authentication/user"
@@ -73,7 +74,7 @@ func (s *controlPlane) addonsStage() stage {
 		if err := s.publishCluster(ctx, c); err != nil {
 			return err
 		}
-		if err := ensureStorage(ctx, c); err != nil {
+		if err := errors.Join(ensureStorage(ctx, c), ensureGateway(ctx, c)); err != nil {
 			return err
 		}
 		ready()

@@ -42,6 +42,7 @@ func clientNames(node string) map[string]pki.Request {
 		"kubelet":            client("system:node:"+node, "system:nodes"),
 		"proxy":              client("system:kube-proxy"),
 		"dns":                client("system:kube-dns"),
+		"gateway":            client(gatewayUser),
 	}
 }
 

@@ -31,6 +31,8 @@ type Config struct {
 	HTTPPort, HTTPSPort int
 	// WriteStatus says that this process reports statuses: the servers of a cluster do.
 	WriteStatus bool
+	// Passive serves nothing itself: a server without a node only reports.
+	Passive bool
 	// Events gets what users must know about their objects; nil: nothing.
 	Events record.EventRecorder
 	// DrainTimeout is how long requests may go on when the process ends. Default: 10 s.

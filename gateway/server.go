@@ -9,6 +9,7 @@ import (
 	"sync"
 	"syscall"
 
+	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -78,12 +79,28 @@ func (s *Server) changed() {
 // Run serves until ctx ends.
 func (s *Server) Run(ctx context.Context) error {
 	defer s.engine.Close()
+	group, ctx := errgroup.WithContext(ctx)
+	var syncing sync.WaitGroup
 	for _, source := range s.cfg.Sources {
-		if err := source.Start(ctx, s.changed); err != nil {
-			return err
-		}
+		syncing.Add(1)
+		group.Go(func() error {
+			synced := sync.OnceFunc(syncing.Done)
+			defer synced()
+			return source.Run(ctx, synced, s.changed)
+		})
 	}
-	var following bool
+	group.Go(func() error {
+		// What is built first is complete: after a restart nobody gets a 404 for a
+		// route that has not been read yet.
+		syncing.Wait()
+		return s.serve(ctx)
+	})
+	return group.Wait()
+}
+
+// serve builds whenever something has changed.
+func (s *Server) serve(ctx context.Context) error {
+	following := false
 	for {
 		select {
 		case <-ctx.Done():
@@ -195,7 +212,10 @@ func (s *Server) build(ctx context.Context) {
 	s.mu.Unlock()
 	s.builds++
 	snapshot := s.snapshot(b, s.engine.Snapshot())
-	taken := s.apply(snapshot)
+	var taken map[int]error
+	if !s.cfg.Passive {
+		taken = s.apply(snapshot)
+	}
 	if !s.cfg.WriteStatus {
 		return
 	}

@@ -8,9 +8,9 @@ import (
 
 // A Source makes configuration from one kind of API.
 type Source interface {
-	// Start follows the source's objects until ctx ends. changed is called whenever
-	// one of them changes. It returns when the objects that exist are known.
-	Start(ctx context.Context, changed func()) error
+	// Run follows the source's objects until ctx ends. synced is called once, when
+	// those that exist are known; changed whenever one of them changes.
+	Run(ctx context.Context, synced, changed func()) error
 	// Active reports whether there is anything to build for.
 	Active() bool
 	// Build adds what the objects want. It is called by one goroutine at a time.

@@ -71,8 +71,8 @@ func New(cfg Config) *Source {
 	}
 }
 
-// Start implements gateway.Source.
-func (s *Source) Start(ctx context.Context, changed func()) error {
+// Run implements gateway.Source.
+func (s *Source) Run(ctx context.Context, synced, changed func()) error {
 	for _, i := range []cache.SharedIndexInformer{s.classes, s.ingresses} {
 		handler := cache.ResourceEventHandlerFuncs{
 			AddFunc: func(any) { changed() }, DeleteFunc: func(any) { changed() },
@@ -87,13 +87,15 @@ func (s *Source) Start(ctx context.Context, changed func()) error {
 		if err != nil {
 			return err
 		}
-		context.AfterFunc(ctx, func() { _ = i.RemoveEventHandler(r) })
+		defer func() { _ = i.RemoveEventHandler(r) }()
 		select {
 		case <-r.HasSyncedChecker().Done():
 		case <-ctx.Done():
 			return nil
 		}
 	}
+	synced()
+	<-ctx.Done()
 	return nil
 }
 
