@@ -2,6 +2,7 @@ package e2e_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -15,6 +16,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/periplus/periplus/lab"
 	"github.com/periplus/periplus/test/images"
 	"github.com/periplus/periplus/test/images/registry"
 	"github.com/periplus/periplus/test/netlab"
@@ -35,11 +37,15 @@ var builtImages = sync.OnceValues(func() (map[string]v1.Image, error) {
 	if err != nil {
 		return nil, err
 	}
+	redis, err := images.Redis(context.Background())
+	if err != nil {
+		return nil, err
+	}
 	admission, err := images.Program(context.Background(), "test/images/admission")
 	if err != nil {
 		return nil, err
 	}
-	return map[string]v1.Image{"admission:1": admission, "busybox:1": busybox, "nginx:1": nginx}, nil
+	return map[string]v1.Image{"admission:1": admission, "busybox:1": busybox, "nginx:1": nginx, "redis:1": redis}, nil
 })
 
 // A node is a machine with a registry in it and, once started, a cluster.
@@ -50,11 +56,18 @@ type node struct {
 	images  *registry.Registry
 	up      *netlab.Peri
 	daemons map[string]*netlab.Peri
+	// others are the further machines of a lab, by name; segment connects them.
+	others  map[string]*node
+	segment *lab.Segment
 }
 
 // open makes the machine and its registry.
 func (n *node) open(peri string, flags []string) error {
-	m, err := netlab.New(netlab.Config{Peri: peri, Name: nodeName, Flags: flags})
+	return n.boot(netlab.Config{Peri: peri, Name: nodeName, Flags: flags})
+}
+
+func (n *node) boot(c netlab.Config) error {
+	m, err := netlab.New(c)
 	if err != nil {
 		return err
 	}
@@ -94,11 +107,18 @@ func (n *node) close() error {
 	if n.machine == nil {
 		return nil
 	}
-	err := n.machine.Close()
+	var errs []error
+	for _, o := range n.others {
+		errs = append(errs, o.close())
+	}
+	errs = append(errs, n.machine.Close())
 	if n.images != nil {
 		_ = n.images.Close() // its listener went with the machine
 	}
-	return err
+	if n.segment != nil {
+		errs = append(errs, n.segment.Close())
+	}
+	return errors.Join(errs...)
 }
 
 // inside are the programs that scripts run in the machine.
@@ -130,7 +150,7 @@ func (n *node) variables(e environment) error {
 
 func (n *node) env() map[string]string {
 	return map[string]string{
-		"PERI": n.machine.Peri(), "REGISTRY": n.images.Address(), "BUSYBOX": n.images.Address() + "/busybox:1", "NGINX": n.images.Address() + "/nginx:1", "ADMISSION": n.images.Address() + "/admission:1",
+		"PERI": n.machine.Peri(), "REGISTRY": n.images.Address(), "REDIS": n.images.Address() + "/redis:1", "BUSYBOX": n.images.Address() + "/busybox:1", "NGINX": n.images.Address() + "/nginx:1", "ADMISSION": n.images.Address() + "/admission:1",
 		"NODE": nodeName, "NODE_IP": netlab.Address, "STATE": n.machine.StateDir(), "RUN": n.machine.RunDir(), "KUBECONFIG": n.machine.Kubeconfig(),
 	}
 }
@@ -229,6 +249,11 @@ func (n *node) end(t *testing.T) {
 }
 
 func (n *node) down(ctx context.Context) error {
+	for _, o := range n.others {
+		if err := o.down(ctx); err != nil {
+			return err
+		}
+	}
 	if err := n.machine.Down(ctx); err != nil {
 		return err
 	}
