@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/periplus/periplus/apiserver"
+	"github.com/periplus/periplus/store/mem"
 )
 
 var definitions = apiextensionsv1.SchemeGroupVersion.WithResource("customresourcedefinitions")
@@ -304,6 +305,39 @@ func TestDefinitionChanges(t *testing.T) {
 	text, _ := json.Marshal(refused.Object["status"])
 	if !strings.Contains(string(text), `"reason":"ListKindConflict"`) || !strings.Contains(string(text), `"CronTabList\" is already in use`) {
 		t.Errorf("%s", text)
+	}
+}
+
+// TestCustomResourcesAfterARestart are served before the server says that it is ready,
+// and in the versions that are left.
+func TestCustomResourcesAfterARestart(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	shared := mem.New()
+	first, _ := startWith(t, func(c *apiserver.Config) { c.Store = shared })
+	c := dynamicClient(t, first)
+	// The stored version is not served.
+	define(t, c, strings.Replace(crontabs, "    served: true\n    storage: true", "    served: false\n    storage: true", 1))
+	old := cronTabs.GroupResource().WithVersion("v1beta1")
+	in := cronTab(t, "a", `{cronSpec: "* * * * *", image: x}`)
+	in.SetAPIVersion("stable.example.com/v1beta1")
+	if _, err := c.Resource(old).Namespace("default").Create(ctx, in, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	second, typed := startWith(t, func(c *apiserver.Config) { c.Store = shared })
+	got, err := dynamicClient(t, second).Resource(old).Namespace("default").Get(ctx, "a", metav1.GetOptions{})
+	if err != nil || got.GetAPIVersion() != "stable.example.com/v1beta1" {
+		t.Errorf("%v, %v", got, err)
+	}
+	if _, err := dynamicClient(t, second).Resource(cronTabs).Namespace("default").Get(ctx, "a", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+		t.Errorf("in the version that is not served: %v", err)
+	}
+	if _, err := typed.Discovery().ServerResourcesForGroupVersion("stable.example.com/v1"); !apierrors.IsNotFound(err) {
+		t.Errorf("discovery of the version that is not served: %v", err)
+	}
+	entry, err := shared.Get(ctx, "/registry/stable.example.com/crontabs/default/a")
+	if err != nil || !strings.HasPrefix(string(entry.Value), `{"kind":"CronTab","apiVersion":"stable.example.com/v1","metadata":{`) {
+		t.Errorf("stored: %s, %v", entry.Value, err)
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -288,6 +289,34 @@ func TestWebhookForms(t *testing.T) {
 	}
 	if r := p.requests("/scale")[0]; r.SubResource != "scale" || r.Kind.Kind != "Scale" || !strings.Contains(string(r.OldObject.Raw), `"kind":"Scale"`) {
 		t.Errorf("scale: %+v %s", r, r.OldObject.Raw)
+	}
+}
+
+// TestWebhooksOfSubresources: connections, bindings and evictions are asked about, too.
+func TestWebhooksOfSubresources(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	_, c := start(t)
+	account(t, c)
+	p := startProgram(t, map[string]func(*admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse{
+		"/no": func(r *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
+			return &admissionv1.AdmissionResponse{Result: &metav1.Status{Message: string(r.Operation) + " " + r.Kind.Kind + " " + r.SubResource}}
+		},
+	})
+	if _, err := c.CoreV1().Pods("default").Create(ctx, pod("p"), metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	validating(t, c, "a", admissionregistrationv1.ValidatingWebhook{Name: "no.example.com", ClientConfig: p.client("/no"), Rules: ruleFor("", "v1", "pods/*", admissionregistrationv1.OperationAll)})
+	exec := c.CoreV1().RESTClient().Post().AbsPath("/api/v1/namespaces/default/pods/p/exec").Param("command", "sh").Param("stdin", "true").Do(ctx).Error()
+	bind := c.CoreV1().Pods("default").Bind(ctx, &corev1.Binding{ObjectMeta: metav1.ObjectMeta{Name: "p"}, Target: corev1.ObjectReference{Kind: "Node", Name: "n"}}, metav1.CreateOptions{})
+	evict := c.PolicyV1().Evictions("default").Evict(ctx, &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "default"}})
+	for want, err := range map[string]error{"CONNECT PodExecOptions exec": exec, "CREATE Binding binding": bind, "CREATE Eviction eviction": evict} {
+		if err == nil || !strings.Contains(err.Error(), `admission webhook "no.example.com" denied the request: `+want) {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+	if r := p.requests("/no")[0]; !strings.Contains(string(r.Object.Raw), `"stdin":true`) || !strings.Contains(string(r.Object.Raw), `"command":["sh"]`) {
+		t.Errorf("options: %s", r.Object.Raw)
 	}
 }
 

@@ -2,6 +2,7 @@ package admission
 
 import (
 	"context"
+	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -38,6 +39,8 @@ type Attributes struct {
 	Request schema.GroupVersion
 	// Forms turns the objects into other versions; nil where there is no need for it.
 	Forms Forms
+	// Record, if not nil, notes a step of the object's journey that began at start.
+	Record func(step string, start time.Time)
 	// Rounds is about repeated mutation.
 	Rounds Rounds
 }

@@ -200,6 +200,9 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) error {
 		request.Warn(r.Context(), text)
 	}
 	if extra != nil {
+		if err := s.admitConnection(r.Context(), r.URL.Query(), info, e.objects, extra); err != nil {
+			return err
+		}
 		return extra.Serve(w, r, info, e.objects)
 	}
 	c := &call{info: info}

@@ -104,8 +104,15 @@ func (o *Objects) attributes(ctx context.Context, op admission.Operation, w *Wri
 		a.Request = o.asked(s.Info.GVR())
 	}
 	a.Forms = forms{o}
+	about := old
 	if obj != nil {
 		obj.GetObjectKind().SetGroupVersionKind(o.Resource.GVK())
+		about = obj
+	}
+	if about != nil && !w.DryRun {
+		a.Record = func(step string, start time.Time) {
+			o.journey.Record(journey.Step("apiserver", step, o.Resource.Kind, metaOf(about), start))
+		}
 	}
 	return a
 }

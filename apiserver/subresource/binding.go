@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/periplus/periplus/apiserver/admission"
 	"github.com/periplus/periplus/apiserver/registry"
 	"github.com/periplus/periplus/apiserver/request"
 	"github.com/periplus/periplus/apiserver/rest"
@@ -43,6 +44,9 @@ func (b binding) serve(w http.ResponseWriter, r *http.Request, info *request.Inf
 		preconditions = &metav1.Preconditions{UID: &bind.UID}
 	}
 	dry := r.URL.Query().Get("dryRun") == metav1.DryRunAll
+	if err := pods.AdmitSubresource(r.Context(), admission.Create, info, kind, bind, &metav1.CreateOptions{}, dry); err != nil {
+		return err
+	}
 	pod, _, err := pods.Update(r.Context(), info.Namespace, info.Name, func(current runtime.Object) (runtime.Object, error) {
 		return assign(current.(*corev1.Pod), bind, pods)
 	}, rest.Write{Strategy: registry.Funcs[*corev1.Pod]{}, Subresource: "binding", Internal: true, Preconditions: preconditions, DryRun: dry})

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/periplus/periplus/apiserver/admission"
 	"github.com/periplus/periplus/apiserver/registry"
 	"github.com/periplus/periplus/apiserver/request"
 	"github.com/periplus/periplus/apiserver/rest"
@@ -45,6 +46,10 @@ func (e eviction) serve(w http.ResponseWriter, r *http.Request, info *request.In
 	options := evict.DeleteOptions
 	if options == nil {
 		options = &metav1.DeleteOptions{}
+	}
+	if err := pods.AdmitSubresource(r.Context(), admission.Create, info, policyv1.SchemeGroupVersion.WithKind("Eviction"), evict,
+		&metav1.CreateOptions{}, len(options.DryRun) > 0); err != nil {
+		return err
 	}
 	current, err := pods.Get(r.Context(), info.Namespace, info.Name)
 	if err != nil {

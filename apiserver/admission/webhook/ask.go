@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -64,7 +65,11 @@ func (h *Hook) Ask(ctx context.Context, a *admission.Attributes, m *Match, mutat
 	}
 	limited, cancel := context.WithTimeout(ctx, h.Timeout)
 	defer cancel()
+	start := time.Now()
 	got, err := c.post(limited, asked)
+	if a.Record != nil {
+		a.Record("webhook "+h.Name, start)
+	}
 	if err != nil {
 		return nil, &CallError{h.Name, fmt.Errorf("failed to call webhook: %w", err)}
 	}
