@@ -124,6 +124,14 @@ func (c *Conn) Up(index int) error {
 	return nil
 }
 
+// Down takes an interface down.
+func (c *Conn) Down(index int) error {
+	if err := c.h.LinkSetDown(byIndex(index)); err != nil {
+		return fmt.Errorf("take down interface %d: %w", index, err)
+	}
+	return nil
+}
+
 // LoopbackUp brings the loopback interface up.
 func (c *Conn) LoopbackUp() error { return c.Up(1) }
 

@@ -38,6 +38,12 @@ func commands(peri string) map[string]command {
 		"crash":    own.crash,
 		"poweroff": own.poweroff,
 		"down":     own.down,
+		"lab":      own.lab,
+		"server":   own.server,
+		"agent":    own.agent,
+		"on":       on,
+		"cut":      own.cut,
+		"heal":     own.heal,
 	}
 }
 

@@ -31,7 +31,7 @@ func binary(t testing.TB) string {
 }
 
 // ownMachine finds scripts that want a machine for themselves.
-var ownMachine = regexp.MustCompile(`(?m)^machine\b`)
+var ownMachine = regexp.MustCompile(`(?m)^(machine|lab)\b`)
 
 func TestScripts(t *testing.T) {
 	peri := binary(t)

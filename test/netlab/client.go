@@ -2,28 +2,14 @@ package netlab
 
 import (
 	"context"
-	"fmt"
 	"net"
 
 	restclient "k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
-
-	"github.com/periplus/periplus/linux/netns"
 )
 
 // protobuf is the media type in which clients and servers exchange built-in kinds.
 const protobuf = "application/vnd.kubernetes.protobuf"
-
-// Do runs f on a thread inside the machine's network. Goroutines that f starts are
-// not in it.
-func (m *Machine) Do(f func() error) error {
-	ns, err := netns.Open(fmt.Sprintf("/proc/%d/ns/net", m.init.Process.Pid))
-	if err != nil {
-		return err
-	}
-	defer ns.Close()
-	return ns.Do(f)
-}
 
 // Dial connects this process to an address inside the machine, an IP and a port.
 func (m *Machine) Dial(ctx context.Context, network, address string) (net.Conn, error) {

@@ -8,7 +8,8 @@
 //	                           ► anything: Machine.Command
 //
 // Whatever a test leaves running dies with the machine, also when the test
-// process is killed. Before that, Leftovers tells what peri should have removed
+// process is killed. Machines are lab.Machines: several in a lab.Segment are a cluster
+// of several nodes (Server, Agent). Before that, Leftovers tells what peri should have removed
 // and did not. Machines are independent of each other; several run at once.
 //
 //	machine.go    the machine, commands in it, its end

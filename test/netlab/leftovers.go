@@ -51,7 +51,7 @@ func (m *Machine) processes(context.Context) ([]string, error) {
 // peri and its monitor, and no container that has a PID namespace of its own. The
 // numbers are those that are seen from outside.
 func (m *Machine) Processes() ([]int, error) {
-	namespace, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/pid", m.init.Process.Pid))
+	namespace, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/pid", m.PID()))
 	if err != nil {
 		return nil, err
 	}
@@ -59,14 +59,14 @@ func (m *Machine) Processes() ([]int, error) {
 	if err != nil {
 		return nil, err
 	}
-	cat, err := child(m.init.Process.Pid)
+	cat, err := child(m.PID())
 	if err != nil {
 		return nil, err
 	}
 	var pids []int
 	for _, e := range entries {
 		pid, err := strconv.Atoi(e.Name())
-		if err != nil || pid == m.init.Process.Pid || pid == cat {
+		if err != nil || pid == m.PID() || pid == cat {
 			continue
 		}
 		if ns, err := os.Readlink(filepath.Join("/proc", e.Name(), "ns/pid")); err == nil && ns == namespace {
@@ -93,7 +93,7 @@ func (m *Machine) newMounts(context.Context) ([]string, error) {
 
 // Mounts lists the mount points of the machine.
 func (m *Machine) Mounts() ([]string, error) {
-	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/mountinfo", m.init.Process.Pid))
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/mountinfo", m.PID()))
 	if err != nil {
 		return nil, err
 	}
@@ -124,7 +124,7 @@ func (m *Machine) interfaces(ctx context.Context) ([]string, error) {
 		return nil, err
 	}
 	for line := range strings.Lines(addresses) {
-		if a := strings.Fields(line)[3]; a != "127.0.0.1/8" && a != Address+"/24" {
+		if a := strings.Fields(line)[3]; a != "127.0.0.1/8" && a != m.Address().String()+"/24" {
 			found = append(found, "address: "+a)
 		}
 	}

@@ -1,30 +1,28 @@
 package netlab
 
 import (
-	"bufio"
 	"bytes"
 	"context"
-	_ "embed"
 	"errors"
 	"fmt"
-	"io"
 	"net"
+	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 
+	"github.com/periplus/periplus/lab"
 	"github.com/periplus/periplus/linux/cgroup"
 )
 
-//go:embed machine.sh
-var setup string
-
-// Address is the machine's own. Machines do not see each other, so all have the same.
+// Address is the machine's own, unless it is told otherwise. Machines without a
+// segment do not see each other, so all have the same.
 const Address = "198.51.100.10"
+
+// network is that of all machines.
+const network = 24
 
 // A Config describes a machine.
 type Config struct {
@@ -32,17 +30,26 @@ type Config struct {
 	Peri string
 	// Name is the host name and the node's name; default "node".
 	Name string
+	// Address; default Address.
+	Address string
+	// Segment is what the machine is plugged into; nil: nothing.
+	Segment *lab.Segment
+	// Hosts are further lines of its /etc/hosts.
+	Hosts string
 	// Flags are further ones for every "peri up".
 	Flags []string
 }
 
-// A Machine is a set of namespaces with a node's directories.
+// NewSegment makes a network between machines that leads nowhere. The caller closes
+// it after the machines.
+func NewSegment() (*lab.Segment, error) { return lab.NewSegment(lab.SegmentConfig{Name: "segment"}) }
+
+// A Machine is a lab.Machine with a node's directories.
 type Machine struct {
+	*lab.Machine
 	config Config
 	dir    string // all files of the machine
 	cgroup string // its root in each hierarchy
-	init   *exec.Cmd
-	stdin  io.Closer
 	// mounted is what was mounted before peri was ever started.
 	mounted map[string]bool
 
@@ -52,68 +59,39 @@ type Machine struct {
 
 // New makes a machine. The caller closes it. It needs root.
 func New(c Config) (*Machine, error) {
-	if os.Geteuid() != 0 {
-		return nil, errors.New("a test machine needs root, to make namespaces")
-	}
 	if c.Name == "" {
 		c.Name = "node"
+	}
+	if c.Address == "" {
+		c.Address = Address
+	}
+	address, err := netip.ParseAddr(c.Address)
+	if err != nil {
+		return nil, err
 	}
 	dir, err := os.MkdirTemp("", "netlab-")
 	if err != nil {
 		return nil, err
 	}
 	m := &Machine{config: c, dir: dir, cgroup: "/" + filepath.Base(dir)}
-	if err := m.prepare(); err != nil {
+	// Containers' root file systems are reached through here by other users.
+	err = os.Chmod(dir, 0o711) //nolint:gosec // meant so
+	if err == nil {
+		m.Machine, err = lab.Boot(lab.MachineConfig{
+			Name: c.Name, Dir: dir, Address: netip.PrefixFrom(address, network), Segment: c.Segment,
+			Hosts: c.Hosts, Resolvers: "# This machine knows no resolver.\n",
+		})
+	}
+	if err == nil {
+		err = m.noteMounts()
+	}
+	if err != nil {
 		return nil, errors.Join(fmt.Errorf("make a test machine: %w", err), os.RemoveAll(dir))
 	}
 	return m, nil
 }
 
-// prepare writes the files of the machine and starts it.
-func (m *Machine) prepare() error {
-	// Containers' root file systems are reached through here by other users.
-	if err := os.Chmod(m.dir, 0o711); err != nil { //nolint:gosec // meant so
-		return err
-	}
-	files := map[string]string{
-		"resolv.conf": "# This machine knows no resolver.\n",
-		"hosts":       "127.0.0.1 localhost\n" + Address + " " + m.config.Name + "\n",
-	}
-	for name, content := range files {
-		if err := os.WriteFile(filepath.Join(m.dir, name), []byte(content), 0o644); err != nil { //nolint:gosec // as in /etc
-			return err
-		}
-	}
-	return m.boot()
-}
-
-// boot starts the machine's first process and waits until it has set all up.
-func (m *Machine) boot() error {
-	m.init = exec.Command("/bin/sh", "-euc", setup, "machine.sh", m.dir, Address, m.config.Name) //nolint:noctx // ends with its standard input
-	m.init.SysProcAttr = &syscall.SysProcAttr{
-		Cloneflags: syscall.CLONE_NEWPID | syscall.CLONE_NEWNET | syscall.CLONE_NEWUTS | syscall.CLONE_NEWIPC,
-		// Apart from the others: for this one Go makes all mounts private as well.
-		Unshareflags: syscall.CLONE_NEWNS,
-	}
-	var problem bytes.Buffer
-	m.init.Stderr = &problem
-	stdin, err := m.init.StdinPipe()
-	if err != nil {
-		return err
-	}
-	stdout, err := m.init.StdoutPipe()
-	if err != nil {
-		return err
-	}
-	if err := m.init.Start(); err != nil {
-		return err
-	}
-	m.stdin = stdin
-	line, err := bufio.NewReader(stdout).ReadString('\n')
-	if err != nil || line != "ready\n" {
-		_ = stdin.Close()
-		return fmt.Errorf("set up: %w: %s", errors.Join(err, m.init.Wait()), problem.String())
-	}
+func (m *Machine) noteMounts() error {
 	mounts, err := m.Mounts()
 	if err != nil {
 		return err
@@ -128,28 +106,28 @@ func (m *Machine) boot() error {
 // PowerOff ends every process of the machine at once, as a power cut does, and
 // starts the machine again. Its files stay.
 func (m *Machine) PowerOff() error {
-	if err := m.init.Process.Kill(); err != nil {
+	if err := m.Machine.PowerOff(); err != nil {
 		return err
 	}
-	_ = m.init.Wait() // it was killed
-	_ = m.stdin.Close()
 	m.wait()
-	return m.boot()
+	if err := m.PowerOn(); err != nil {
+		return err
+	}
+	return m.noteMounts()
 }
 
 // Close ends the machine with everything in it and removes its files.
 func (m *Machine) Close() error {
-	_ = m.stdin.Close()
-	err := m.init.Wait()
+	err := m.Machine.Close()
 	m.wait()
 	return errors.Join(err, cgroup.Remove(m.cgroup), os.RemoveAll(m.dir))
 }
 
+// Name is the host name and the node's name.
+func (m *Machine) Name() string { return m.config.Name }
+
 // Peri is the binary under test.
 func (m *Machine) Peri() string { return m.config.Peri }
-
-// Dir is a directory that is the same inside and outside.
-func (m *Machine) Dir() string { return m.dir }
 
 // StateDir, RunDir and Kubeconfig are those of the node.
 func (m *Machine) StateDir() string   { return filepath.Join(m.dir, "state") }
@@ -158,8 +136,7 @@ func (m *Machine) Kubeconfig() string { return filepath.Join(m.StateDir(), "kube
 
 // enter is the command line that runs another inside, in the caller's directory.
 func (m *Machine) enter() []string {
-	return []string{"nsenter", "--target", strconv.Itoa(m.init.Process.Pid), "--mount", "--net", "--uts", "--ipc", "--pid",
-		"--", "setpriv", "--pdeathsig", "TERM", "/bin/sh", "-c", `cd "$0" && exec "$@"`}
+	return append(m.Enter(), "setpriv", "--pdeathsig", "TERM", "/bin/sh", "-c", `cd "$0" && exec "$@"`)
 }
 
 // Command is a program run inside the machine, with KUBECONFIG set. Names are

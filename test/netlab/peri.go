@@ -50,6 +50,16 @@ func (m *Machine) Up(ctx context.Context, flags ...string) (*Peri, error) {
 	return m.run(ctx, readyWords, append(append([]string{"up"}, m.Flags()...), flags...))
 }
 
+// Server starts "peri server" and returns when it is ready, with its node if it has one.
+func (m *Machine) Server(ctx context.Context, flags ...string) (*Peri, error) {
+	return m.run(ctx, readyWords, append(append([]string{"server"}, m.Flags()...), flags...))
+}
+
+// Agent starts "peri agent" and returns when its node is ready.
+func (m *Machine) Agent(ctx context.Context, flags ...string) (*Peri, error) {
+	return m.run(ctx, "Node "+m.config.Name+" is ready", append(append([]string{"agent"}, m.Flags()...), flags...))
+}
+
 // Daemon starts one part of a cluster alone, "peri scheduler", and returns when it
 // has reported that it is ready.
 func (m *Machine) Daemon(ctx context.Context, name string, flags ...string) (*Peri, error) {
