@@ -200,9 +200,13 @@ func (a *agent) stages() []stage {
 
 // stages are the parts of a node.
 func (w *worker) stages(after ...string) []stage {
+	gateway := []string{ReadyNode}
+	if w.together {
+		gateway = append(gateway, "addons") // which make its rights
+	}
 	return []stage{
 		w.runtimeStage(), w.kubeletStage(after...), w.proxyStage(after...), w.dnsStage(after...), w.answersStage(after...),
-		w.networkStage(after...), w.readyStage(), w.gatewayStage(ReadyNode),
+		w.networkStage(after...), w.readyStage(), w.gatewayStage(gateway...),
 	}
 }
 

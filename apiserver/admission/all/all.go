@@ -3,6 +3,7 @@ package all
 import (
 	"github.com/periplus/periplus/apiserver/admission"
 	"github.com/periplus/periplus/apiserver/admission/certificatesubjectrestriction"
+	"github.com/periplus/periplus/apiserver/admission/defaultingressclass"
 	"github.com/periplus/periplus/apiserver/admission/defaultstorageclass"
 	"github.com/periplus/periplus/apiserver/admission/defaulttolerationseconds"
 	"github.com/periplus/periplus/apiserver/admission/namespacelifecycle"
@@ -25,6 +26,7 @@ func Chain(objects webhook.Objects) admission.Chain {
 		priority.New(objects),
 		defaulttolerationseconds.New(),
 		defaultstorageclass.New(objects),
+		defaultingressclass.New(objects),
 		storageobjectinuseprotection.New(),
 		persistentvolumeclaimresize.New(objects),
 		certificatesubjectrestriction.New(),
