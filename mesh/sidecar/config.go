@@ -32,9 +32,9 @@ type Config struct {
 	Output io.Writer
 	Log    *slog.Logger
 
-	// Ports; zero values are the usual ones. Tests choose others.
-	Ports Ports
-	// Redirected connections tell where they were going by this; nil: by the kernel.
+	// Ports; nil: the usual ones. Tests choose others; 0 is any that is free.
+	Ports *Ports
+	// Network is how connections come and go; nil: as in a pod with redirect rules.
 	Network Network
 }
 
@@ -106,8 +106,8 @@ func (c *Config) defaults() {
 	if c.ServerName == "" {
 		c.ServerName = mesh.ControlPlane + "." + mesh.RootNamespace + ".svc"
 	}
-	if c.Ports == (Ports{}) {
-		c.Ports = Ports{mesh.OutboundPort, mesh.InboundPort, mesh.HealthPort, mesh.StatusPort, mesh.MetricsPort}
+	if c.Ports == nil {
+		c.Ports = &Ports{mesh.OutboundPort, mesh.InboundPort, mesh.HealthPort, mesh.StatusPort, mesh.MetricsPort}
 	}
 	if c.Network == nil {
 		c.Network = kernel{}

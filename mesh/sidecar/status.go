@@ -77,13 +77,16 @@ func newStatus(s *Sidecar) (*status, error) {
 	full.HandleFunc("/app-health/", st.appHealth)
 	metrics.HandleFunc("/stats/prometheus", st.metrics)
 	p := s.cfg.Ports
-	for port, h := range map[int]http.Handler{p.Health: health, p.Status: full, p.Metrics: metrics} {
-		l, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", ":"+strconv.Itoa(port))
+	for _, e := range []struct {
+		port    int
+		handler http.Handler
+	}{{p.Health, health}, {p.Status, full}, {p.Metrics, metrics}} {
+		l, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", ":"+strconv.Itoa(e.port))
 		if err != nil {
 			st.close()
 			return nil, err
 		}
-		st.servers = append(st.servers, &server{l, &http.Server{Handler: h, ReadHeaderTimeout: requestTimeout}})
+		st.servers = append(st.servers, &server{l, &http.Server{Handler: e.handler, ReadHeaderTimeout: requestTimeout}})
 	}
 	return st, nil
 }
