@@ -83,7 +83,7 @@ func claimRules() []Rule {
 					return nil // why that pod has no node is found there
 				}
 			}
-			return &insight.Finding{Level: insight.Note, What: fmt.Sprintf("StorageClass %q makes the volume when the first pod uses the claim, and no pod does yet", sc.Name), Why: "Nothing is wrong: the volume is made where the pod fits.",
+			return &insight.Finding{What: fmt.Sprintf("StorageClass %q makes the volume when the first pod uses the claim, and no pod does yet", sc.Name), Why: "That is as it should be: the volume is made where the pod fits.",
 				Evidence: append([]string{"spec: volumeBindingMode is WaitForFirstConsumer"}, eventLines(s, c, "WaitForFirstConsumer")...)}
 		}),
 		pending("claim-driver-missing", "no driver serves the claim's StorageClass", func(s *insight.Snapshot, c *corev1.PersistentVolumeClaim) *insight.Finding {

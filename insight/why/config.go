@@ -145,7 +145,7 @@ func references(s *insight.Snapshot, p *corev1.Pod, kind string, keys bool) []in
 		if !known {
 			continue
 		}
-		f := insight.Finding{Part: u.part, Evidence: slices.Concat([]string{fmt.Sprintf("spec: %s of pod %s uses %s", u.where, p.Name, u)}, eventLines(s, p, "FailedMount"), configLine(s, p, u))}
+		f := insight.Finding{Part: u.part, Evidence: slices.Concat([]string{fmt.Sprintf("spec: %s of pod %s uses %s", u.where, p.Name, u)}, mountLine(s, p, u), configLine(s, p, u))}
 		switch {
 		case !keys && !there:
 			f.What = fmt.Sprintf("there is no %s %q in namespace %s%s", kind, u.name, p.Namespace, like(u.name, all))
@@ -202,6 +202,13 @@ func lookup(s *insight.Snapshot, namespace string, u use) (there, known bool, al
 		return false, insight.Read[*corev1.Secret](s), names[*corev1.Secret](s, namespace)
 	}
 	return true, true, sorted(m.Data)
+}
+
+func mountLine(s *insight.Snapshot, p *corev1.Pod, u use) []string {
+	if e := s.LastEvent(p, "FailedMount"); e != nil && strings.HasPrefix(u.part, "volume ") && strings.Contains(e.Message, u.name) {
+		return []string{s.EventLine(e)}
+	}
+	return nil
 }
 
 func configLine(s *insight.Snapshot, p *corev1.Pod, u use) []string {

@@ -101,7 +101,7 @@ func startRule(name, summary, pattern string, code int32, what func(c *container
 			if message == "" && len(c.spec.Command) == 0 {
 				message = "entry point"
 			}
-			return &insight.Finding{What: fmt.Sprintf("a program that the container's shell runs cannot be run: exit code %d", code), Why: reason,
+			return &insight.Finding{What: strings.TrimSuffix("the container's command cannot run a program: "+message, ": "), Why: reason,
 				Evidence: append([]string{c.endLine(t)}, c.tail(3)...), Mend: []insight.Mend{workloadOf(c.s, c.pod).edit("correct command and args"), c.logs()}}
 		default:
 			return nil
@@ -135,7 +135,7 @@ func crashRules() []Rule {
 			limit, ok := c.spec.Resources.Limits[corev1.ResourceMemory]
 			if !ok {
 				return &insight.Finding{What: "the node ran out of memory, and the kernel killed the container", Why: "It has no memory limit of its own.", Evidence: []string{c.endLine(t)},
-					Mend: []insight.Mend{insight.Do("says how much it needs, so that it is placed where that is free", insight.Kubectl(c.pod.Namespace, "set resources %s -c %s --requests=memory=SIZE --limits=memory=SIZE", workloadOf(c.s, c.pod).ref, c.spec.Name))}}
+					Mend: []insight.Mend{workloadOf(c.s, c.pod).change("says how much it needs, so that it is placed where that is free", "set resources %s -c "+c.spec.Name+" --requests=memory=SIZE --limits=memory=SIZE")}}
 			}
 			twice := resource.NewQuantity(limit.Value()*2, limit.Format)
 			w := workloadOf(c.s, c.pod)

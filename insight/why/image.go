@@ -98,7 +98,7 @@ func imageRules() []Rule {
 			if f.message != "" && strings.Contains(f.message, "repository does not exist") {
 				return nil
 			}
-			return f.found("there is no image %q in registry %s: neither that tag, or not even the repository", "", f.image, f.registry())
+			return f.found("registry %s has no image %q: the tag is missing, or the whole repository", "", f.registry(), f.image)
 		})),
 		signRule("image-pull", "the image cannot be fetched", func(f pull) *insight.Finding {
 			return f.found("the image %q cannot be fetched", "", f.image)

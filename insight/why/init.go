@@ -81,7 +81,7 @@ func podRules() []Rule {
 			return one(&insight.Finding{Level: insight.Effect, What: fmt.Sprintf("the pod asks for RuntimeClass %q, and node %s cannot run it", *p.Spec.RuntimeClassName, p.Spec.NodeName), Evidence: []string{shorten(s.EventLine(e))}})
 		}),
 		on("pod-failed", "the pod has failed", func(s *insight.Snapshot, p *corev1.Pod) []insight.Finding {
-			if p.Status.Phase != corev1.PodFailed {
+			if p.Status.Phase != corev1.PodFailed || p.Status.Reason != "" || insight.PodCondition(p, corev1.DisruptionTarget) != nil {
 				return nil
 			}
 			f := &insight.Finding{Level: insight.Effect, What: "the pod has failed"}

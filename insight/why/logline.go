@@ -71,7 +71,7 @@ func logRules() []Rule {
 		logRule("log-environment", "the program misses an environment variable or an option", `(?i)(environment variable|env var|variable) .*(not set|required|missing|undefined|empty)|KeyError: '[A-Z_]+'|missing required (env|option|flag|argument|config)|required (option|flag|argument).*(missing|not)|unbound variable|parameter not set`, func(c *container, line string) *insight.Finding {
 			f := &insight.Finding{What: "the program misses a setting: " + shorten(line)}
 			if m := upper.FindString(line); m != "" {
-				f.Mend = []insight.Mend{insight.Do("sets it", insight.Kubectl(c.pod.Namespace, "set env %s -c %s %s=VALUE", workloadOf(c.s, c.pod).ref, c.spec.Name, m))}
+				f.Mend = []insight.Mend{workloadOf(c.s, c.pod).change("sets it", "set env %s -c "+c.spec.Name+" "+m+"=VALUE")}
 			}
 			return f
 		}),
@@ -100,7 +100,7 @@ func logRules() []Rule {
 			if !limit.IsZero() {
 				what += " (its limit is " + limit.String() + ")"
 			}
-			return &insight.Finding{What: what, Mend: []insight.Mend{insight.Do("gives it more", insight.Kubectl(c.pod.Namespace, "set resources %s -c %s --limits=memory=SIZE", workloadOf(c.s, c.pod).ref, c.spec.Name))}}
+			return &insight.Finding{What: what, Mend: []insight.Mend{workloadOf(c.s, c.pod).change("gives it more", "set resources %s -c "+c.spec.Name+" --limits=memory=SIZE")}}
 		}),
 		logRule("log-syntax", "the program cannot read its configuration", `(?i)(invalid|malformed|bad) (configuration|config)|(yaml|json|toml): .*(line|invalid|unmarshal|unexpected)|syntax error|parse error|unexpected token|\[emerg\]`, func(c *container, line string) *insight.Finding {
 			f := &insight.Finding{What: "the program cannot read its configuration: " + shorten(line)}

@@ -57,6 +57,14 @@ func (w workload) setContainer(c *container, fields map[string]any, note string)
 	return w.set(map[string]any{listOf(c): []any{fields}}, note)
 }
 
+// change is a command on the workload, which format names; a pod can only be edited.
+func (w workload) change(note, format string) insight.Mend {
+	if w.path == nil {
+		return w.edit(note)
+	}
+	return insight.Do(note, insight.Kubectl(w.ref.Namespace, format, w.ref))
+}
+
 // edit is the way that always works; nothing is done without a person.
 func (w workload) edit(note string) insight.Mend {
 	switch w.ref.Kind {

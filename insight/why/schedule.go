@@ -54,7 +54,7 @@ func scheduleRules() []Rule {
 		}),
 		unschedulable("node-cpu", "no node has as much CPU free as the pod requests", `Insufficient cpu`, "cpu", func(u unscheduled) *insight.Finding { return u.short(corev1.ResourceCPU) }),
 		unschedulable("node-memory", "no node has as much memory free as the pod requests", `Insufficient memory`, "memory", func(u unscheduled) *insight.Finding { return u.short(corev1.ResourceMemory) }),
-		unschedulable("node-resource", "no node has what the pod requests", `Insufficient ([\w./-]+)`, "resource", func(u unscheduled) *insight.Finding {
+		unschedulable("node-resource", "no node has what the pod requests", `Insufficient ([\w./-]*\w)`, "resource", func(u unscheduled) *insight.Finding {
 			if name := u.match[1]; name != "cpu" && name != "memory" {
 				return u.short(corev1.ResourceName(name))
 			}
@@ -235,7 +235,7 @@ func (u unscheduled) short(name corev1.ResourceName) *insight.Finding {
 		f.Why = "It cannot run on any node of this cluster, however empty."
 	}
 	f.Mend = []insight.Mend{
-		insight.Do("asks for less", insight.Kubectl(u.pod.Namespace, "set resources %s --requests=%s=LESS", w.ref, name)),
+		w.change("asks for less", "set resources %s --requests="+string(name)+"=LESS"),
 		insight.Do("who requests most?", fmt.Sprintf("peri kubectl get pods -A --sort-by=.spec.nodeName -o custom-columns=NODE:.spec.nodeName,POD:.metadata.name,REQUEST:.spec.containers[*].resources.requests.%s", name)),
 	}
 	return f

@@ -315,7 +315,7 @@ func policyRules() []Rule {
 			if blocked == "" || ended(p) || insight.PodReady(p) || p.Spec.HostNetwork {
 				return nil
 			}
-			return one(&insight.Finding{Level: insight.Sign, Part: "policy dns", What: fmt.Sprintf("NetworkPolicy %q lets the pod ask no DNS server: it can resolve no name", blocked), Mend: []insight.Mend{allowDNS(p.Namespace)}})
+			return one(&insight.Finding{Level: insight.Effect, Part: "policy dns", What: fmt.Sprintf("NetworkPolicy %q lets the pod ask no DNS server: it can resolve no name", blocked), Mend: []insight.Mend{allowDNS(p.Namespace)}})
 		}),
 	}
 }
