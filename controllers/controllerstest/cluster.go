@@ -50,6 +50,10 @@ func Start(t testing.TB, list []controllers.Controller, change func(*controllers
 		core.ServiceAccounts().Informer(), core.ConfigMaps().Informer(),
 		c.Informers.Apps().V1().Deployments().Informer(), c.Informers.Apps().V1().ReplicaSets().Informer(),
 		c.Informers.Batch().V1().Jobs().Informer(), c.Informers.Batch().V1().CronJobs().Informer(),
+		core.PersistentVolumes().Informer(), core.PersistentVolumeClaims().Informer(),
+		c.Informers.Storage().V1().StorageClasses().Informer(), c.Informers.Storage().V1().VolumeAttachments().Informer(),
+		c.Informers.Storage().V1().CSIDrivers().Informer(),
+		c.Informers.Apps().V1().StatefulSets().Informer(), c.Informers.Apps().V1().DaemonSets().Informer(), c.Informers.Apps().V1().ControllerRevisions().Informer(),
 		c.Informers.Discovery().V1().EndpointSlices().Informer(), c.Informers.Rbac().V1().ClusterRoles().Informer(),
 	} {
 		notify := func() { c.Changed() }
