@@ -172,6 +172,7 @@ func (s *controlPlane) controllersStage() stage {
 			Log: s.log.With(base.KeyComponent, "controllers"),
 			Options: controllers.Options{
 				ClusterCIDRs: []string{s.config.ClusterCIDR}, ServiceCIDRs: []string{s.config.ServiceCIDR}, RootCA: s.id.ca.PEM, SigningCert: s.id.ca.PEM, SigningKey: s.id.ca.KeyPEM(),
+				ReservedPorts: []int32{int32(s.config.APIPort), int32(s.config.KubeletPort)}, //nolint:gosec // validated
 			},
 		}
 		if s.api != nil {

@@ -72,6 +72,7 @@ type Options struct {
 	NodeStartupGrace  time.Duration // the same for a node that never reported: 60 s
 	TerminatedPods    int           // finished pods kept before the oldest are deleted: 12,500
 	EndpointsPerSlice int32         // 100
+	ReservedPorts     []int32       // TCP ports of nodes that no load balancer may take
 }
 
 func (e *Env) withDefaults() *Env {

@@ -28,6 +28,7 @@ import (
 	"github.com/periplus/periplus/controllers/replicationcontroller"
 	"github.com/periplus/periplus/controllers/rootca"
 	"github.com/periplus/periplus/controllers/serviceaccount"
+	"github.com/periplus/periplus/controllers/servicelb"
 	"github.com/periplus/periplus/controllers/statefulset"
 	"github.com/periplus/periplus/controllers/tainteviction"
 	"github.com/periplus/periplus/controllers/tokencleaner"
@@ -67,5 +68,6 @@ func Controllers() []controllers.Controller {
 		csrcleaner.Controller(),
 		csrsigning.Controller(),
 		tokencleaner.Controller(),
+		servicelb.Controller(),
 	}
 }
