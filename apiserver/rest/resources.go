@@ -170,3 +170,15 @@ func (s *Server) Stored() ([]Stored, <-chan struct{}) {
 	}
 	return out, s.changed
 }
+
+// ResourceOf returns the stored resource that serves a kind.
+func (s *Server) ResourceOf(gvk schema.GroupVersionKind) (gvr schema.GroupVersionResource, namespaced, ok bool) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	for _, e := range s.endpoints {
+		if e.gvk == gvk && e.objects.Cache != nil {
+			return e.objects.Resource.GVR, e.objects.Resource.Namespaced, true
+		}
+	}
+	return schema.GroupVersionResource{}, false, false
+}

@@ -12,13 +12,13 @@ import (
 	"github.com/periplus/periplus/apiserver/admission/priority"
 	"github.com/periplus/periplus/apiserver/admission/serviceaccount"
 	"github.com/periplus/periplus/apiserver/admission/storageobjectinuseprotection"
-	"github.com/periplus/periplus/apiserver/admission/webhook"
+	"github.com/periplus/periplus/apiserver/admission/validatingpolicy"
 	"github.com/periplus/periplus/apiserver/admission/webhook/mutating"
 	"github.com/periplus/periplus/apiserver/admission/webhook/validating"
 )
 
 // Chain returns all plug-ins.
-func Chain(objects webhook.Objects) admission.Chain {
+func Chain(objects validatingpolicy.Objects) admission.Chain {
 	return admission.Chain{
 		namespacelifecycle.New(objects),
 		serviceaccount.New(objects),
@@ -31,6 +31,7 @@ func Chain(objects webhook.Objects) admission.Chain {
 		persistentvolumeclaimresize.New(objects),
 		certificatesubjectrestriction.New(),
 		mutating.New(objects),
+		validatingpolicy.New(objects),
 		validating.New(objects),
 	}
 }

@@ -30,13 +30,13 @@ func (e *CallError) Error() string {
 func (e *CallError) Unwrap() error { return e.Err }
 
 // Wanted returns the version in which the hook is to be asked about a, or nil:
-// Match and the conditions.
-func (h *Hook) Wanted(ctx context.Context, a *admission.Attributes, objects registry.Reader) (*Match, error) {
-	m, err := h.Match(a, objects)
+// the criteria and the conditions.
+func (h *Hook) Wanted(ctx context.Context, a *admission.Attributes, objects registry.Reader) (*admission.Match, error) {
+	m, err := h.about.Match(a, objects)
 	if m == nil || err != nil || h.conditions == nil {
 		return m, err
 	}
-	object, old, err := decoded(a, m)
+	object, old, err := a.Values(m)
 	if err != nil {
 		return nil, apierrors.NewInternalError(err)
 	}
@@ -51,7 +51,7 @@ func (h *Hook) Wanted(ctx context.Context, a *admission.Attributes, objects regi
 
 // Ask asks a hook. The result is the JSON patch that it wants, the refusal as an
 // API error, or a *CallError.
-func (h *Hook) Ask(ctx context.Context, a *admission.Attributes, m *Match, mutating bool) (patch []byte, err error) {
+func (h *Hook) Ask(ctx context.Context, a *admission.Attributes, m *admission.Match, mutating bool) (patch []byte, err error) {
 	if a.DryRun && h.NoDryRun {
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("admission webhook %q does not support dry run", h.Name))
 	}

@@ -36,7 +36,7 @@ func compile(name, kind string, policy *admissionregistrationv1.FailurePolicyTyp
 
 // holds reports whether all conditions are true of a, whose objects are given in
 // the version of m.
-func (c *conditions) holds(ctx context.Context, a *admission.Attributes, m *Match, object, old runtime.Object) (bool, error) {
+func (c *conditions) holds(ctx context.Context, a *admission.Attributes, m *admission.Match, object, old runtime.Object) (bool, error) {
 	who := a.User
 	if who == nil {
 		who = &user.DefaultInfo{}

@@ -2,20 +2,13 @@ package webhook
 
 import (
 	"fmt"
-	"slices"
-	"strings"
 	"sync"
 	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/periplus/periplus/apiserver/admission"
-	"github.com/periplus/periplus/apiserver/registry"
 )
 
 // A Hook is one webhook of a configuration, ready to be asked.
@@ -29,10 +22,7 @@ type Hook struct {
 	Timeout       time.Duration
 	Reviews       []string // versions of AdmissionReview
 
-	exact      bool
-	rules      []admissionregistrationv1.RuleWithOperations
-	namespaces labels.Selector
-	objects    labels.Selector
+	about      admission.Criteria
 	conditions func() *conditions
 	client     admissionregistrationv1.WebhookClientConfig
 	connect    func() (*connection, error)
@@ -83,8 +73,11 @@ func newHook(owner metav1.Object, i int, kind string, services Services, w commo
 		Reinvoke: is(w.Reinvocation, admissionregistrationv1.IfNeededReinvocationPolicy),
 		NoDryRun: !is(w.SideEffects, admissionregistrationv1.SideEffectClassNone) && !is(w.SideEffects, admissionregistrationv1.SideEffectClassNoneOnDryRun),
 		Timeout:  10 * time.Second, Reviews: w.AdmissionReviewVersions,
-		exact: is(w.MatchPolicy, admissionregistrationv1.Exact), rules: w.Rules,
-		namespaces: selector(w.NamespaceSelector), objects: selector(w.ObjectSelector), client: w.ClientConfig,
+		about: admission.Criteria{
+			Exact: is(w.MatchPolicy, admissionregistrationv1.Exact), Rules: admission.Unnamed(w.Rules),
+			Namespaces: admission.Selector(w.NamespaceSelector), Objects: admission.Selector(w.ObjectSelector),
+		},
+		client: w.ClientConfig,
 	}
 	if w.TimeoutSeconds != nil {
 		h.Timeout = time.Duration(*w.TimeoutSeconds) * time.Second
@@ -97,127 +90,3 @@ func newHook(owner metav1.Object, i int, kind string, services Services, w commo
 }
 
 func is[T comparable](p *T, value T) bool { return p != nil && *p == value }
-
-// selector parses a selector that validation has accepted; nothing is selected by
-// one that it has not.
-func selector(s *metav1.LabelSelector) labels.Selector {
-	if s == nil {
-		return labels.Everything()
-	}
-	out, err := metav1.LabelSelectorAsSelector(s)
-	if err != nil {
-		return labels.Nothing()
-	}
-	return out
-}
-
-// A Match says in which version of the resource a hook is asked.
-type Match struct {
-	Resource schema.GroupVersionResource
-	Kind     schema.GroupVersionKind
-}
-
-// Exempt reports whether no hook is asked about a write: the configurations of
-// admission themselves, so that a broken one can be mended.
-func Exempt(a *admission.Attributes) bool {
-	return a.Resource.Group == admissionregistrationv1.GroupName
-}
-
-// Match returns the version in which the hook is to be asked about a, nil if it is not.
-func (h *Hook) Match(a *admission.Attributes, objects registry.Reader) (*Match, error) {
-	m := h.matchRules(a)
-	if m == nil || !h.matchObjects(a) {
-		return nil, nil
-	}
-	if ok, err := h.matchNamespace(a, objects); !ok || err != nil {
-		return nil, err
-	}
-	return m, nil
-}
-
-func (h *Hook) matchRules(a *admission.Attributes) *Match {
-	asked := a.RequestVersion()
-	if h.matchResource(a, asked.WithResource(a.Resource.Resource)) {
-		return h.matched(a, asked)
-	}
-	if h.exact || a.Forms == nil {
-		return nil
-	}
-	for _, gv := range a.Forms.Versions() {
-		if gv != asked && h.matchResource(a, gv.WithResource(a.Resource.Resource)) {
-			return h.matched(a, gv)
-		}
-	}
-	return nil
-}
-
-func (h *Hook) matched(a *admission.Attributes, gv schema.GroupVersion) *Match {
-	return &Match{Resource: gv.WithResource(a.Resource.Resource), Kind: a.KindIn(gv)}
-}
-
-func (h *Hook) matchResource(a *admission.Attributes, gvr schema.GroupVersionResource) bool {
-	return slices.ContainsFunc(h.rules, func(r admissionregistrationv1.RuleWithOperations) bool {
-		return matchScope(r.Scope, a) && matchOperation(r.Operations, a.Operation) && either(r.APIGroups, gvr.Group) &&
-			either(r.APIVersions, gvr.Version) && matchPath(r.Resources, gvr.Resource, a.Subresource)
-	})
-}
-
-func either(list []string, wanted string) bool {
-	return slices.Contains(list, "*") || slices.Contains(list, wanted)
-}
-
-func matchOperation(list []admissionregistrationv1.OperationType, op admission.Operation) bool {
-	return slices.Contains(list, admissionregistrationv1.OperationAll) || slices.Contains(list, admissionregistrationv1.OperationType(op))
-}
-
-func matchPath(list []string, resource, subresource string) bool {
-	return slices.ContainsFunc(list, func(path string) bool {
-		r, s, _ := strings.Cut(path, "/")
-		return (r == "*" || r == resource) && (s == "*" || s == subresource)
-	})
-}
-
-func isNamespace(a *admission.Attributes) bool {
-	return a.Resource.Group == "" && a.Resource.Resource == "namespaces"
-}
-
-func matchScope(scope *admissionregistrationv1.ScopeType, a *admission.Attributes) bool {
-	clusterWide := a.Namespace == "" || isNamespace(a)
-	switch {
-	case scope == nil || *scope == admissionregistrationv1.AllScopes:
-		return true
-	case *scope == admissionregistrationv1.ClusterScope:
-		return clusterWide
-	}
-	return !clusterWide
-}
-
-func (h *Hook) matchObjects(a *admission.Attributes) bool {
-	return h.objects.Empty() || labelled(a.Object, h.objects) || labelled(a.Old, h.objects)
-}
-
-func labelled(obj runtime.Object, s labels.Selector) bool {
-	m, ok := obj.(metav1.ObjectMetaAccessor)
-	return ok && s.Matches(labels.Set(m.GetObjectMeta().GetLabels()))
-}
-
-var namespaces = corev1.SchemeGroupVersion.WithResource("namespaces")
-
-// matchNamespace looks at the labels of the object's namespace, or of the object
-// if it is a namespace itself. Other objects of the cluster always match.
-func (h *Hook) matchNamespace(a *admission.Attributes, objects registry.Reader) (bool, error) {
-	if h.namespaces.Empty() || a.Namespace == "" && !isNamespace(a) {
-		return true, nil
-	}
-	name := a.Namespace
-	if isNamespace(a) {
-		if name = a.Name; a.Object != nil && a.Subresource == "" {
-			return labelled(a.Object, h.namespaces), nil
-		}
-	}
-	ns, err := objects.Get(namespaces, "", name)
-	if err != nil {
-		return false, err
-	}
-	return labelled(ns, h.namespaces), nil
-}

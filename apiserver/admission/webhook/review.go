@@ -16,7 +16,7 @@ import (
 )
 
 // review makes the question for a hook. v1beta1 has the same form as v1.
-func review(h *Hook, a *admission.Attributes, m *Match) (*admissionv1.AdmissionReview, error) {
+func review(h *Hook, a *admission.Attributes, m *admission.Match) (*admissionv1.AdmissionReview, error) {
 	version := ""
 	for _, v := range h.Reviews {
 		if v == "v1" || v == "v1beta1" {
@@ -27,7 +27,7 @@ func review(h *Hook, a *admission.Attributes, m *Match) (*admissionv1.AdmissionR
 	if version == "" {
 		return nil, fmt.Errorf("webhook does not accept known AdmissionReview versions (v1, v1beta1)")
 	}
-	object, old, err := forms(a, m)
+	object, old, err := a.Encoded(m)
 	if err != nil {
 		return nil, err
 	}
@@ -55,19 +55,6 @@ func review(h *Hook, a *admission.Attributes, m *Match) (*admissionv1.AdmissionR
 		}
 	}
 	return out, nil
-}
-
-// forms returns both objects as JSON of the version that the hook wants.
-func forms(a *admission.Attributes, m *Match) (object, old []byte, err error) {
-	if a.Object != nil {
-		if object, err = a.Forms.Encode(a.Object, m.Resource.GroupVersion(), a.Subresource); err != nil {
-			return nil, nil, err
-		}
-	}
-	if a.Old != nil {
-		old, err = a.Forms.Encode(a.Old, m.Resource.GroupVersion(), a.Subresource)
-	}
-	return object, old, err
 }
 
 // optionsOf returns the write's options as JSON; those of patches are shown as

@@ -1,7 +1,10 @@
 package admissionregistration
 
 import (
+	"context"
+
 	admissionv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/periplus/periplus/apiserver/registry"
 	"github.com/periplus/periplus/apiserver/registry/kind"
@@ -16,6 +19,10 @@ func validatingAdmissionPolicies() *registry.Resource {
 	s.DefaultFunc = func(p *admissionv1.ValidatingAdmissionPolicy) {
 		set(&p.Spec.FailurePolicy, admissionv1.Fail)
 		matchResources(p.Spec.MatchConstraints)
+	}
+	s.ValidateCreate = validatePolicy
+	s.ValidateChange = func(ctx context.Context, p, _ *admissionv1.ValidatingAdmissionPolicy) field.ErrorList {
+		return validatePolicy(ctx, p)
 	}
 	s.Fixed.NoUnconditionalUpdate = true
 	return &registry.Resource{

@@ -1,7 +1,10 @@
 package admissionregistration
 
 import (
+	"context"
+
 	admissionv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/periplus/periplus/apiserver/registry"
 	"github.com/periplus/periplus/apiserver/registry/kind"
@@ -11,6 +14,11 @@ func validatingAdmissionPolicyBindings() *registry.Resource {
 	s := kind.Counted(func(obj *admissionv1.ValidatingAdmissionPolicyBinding) *admissionv1.ValidatingAdmissionPolicyBindingSpec {
 		return &obj.Spec
 	})
+	s.DefaultFunc = func(b *admissionv1.ValidatingAdmissionPolicyBinding) { matchResources(b.Spec.MatchResources) }
+	s.ValidateCreate = validatePolicyBinding
+	s.ValidateChange = func(ctx context.Context, b, _ *admissionv1.ValidatingAdmissionPolicyBinding) field.ErrorList {
+		return validatePolicyBinding(ctx, b)
+	}
 	s.Fixed.NoUnconditionalUpdate = true
 	return &registry.Resource{
 		GVR:        version.WithResource("validatingadmissionpolicybindings"),

@@ -52,7 +52,7 @@ func (m *memory) changed() {
 // Admit implements admission.Mutator.
 func (p *plugin) Admit(ctx context.Context, a *admission.Attributes) error {
 	hooks := p.index.Hooks()
-	if len(hooks) == 0 || webhook.Exempt(a) || a.Forms == nil {
+	if len(hooks) == 0 || admission.Exempt(a) || a.Forms == nil {
 		return nil
 	}
 	m, _ := a.Rounds.Memory.(*memory)
@@ -91,7 +91,7 @@ func (p *plugin) Admit(ctx context.Context, a *admission.Attributes) error {
 }
 
 // one asks a hook and applies its patch.
-func (p *plugin) one(ctx context.Context, a *admission.Attributes, h *webhook.Hook, m *webhook.Match) (changed bool, err error) {
+func (p *plugin) one(ctx context.Context, a *admission.Attributes, h *webhook.Hook, m *admission.Match) (changed bool, err error) {
 	patch, err := h.Ask(ctx, a, m, true)
 	if err == nil && len(patch) > 0 {
 		changed, err = p.apply(a, h, m, patch)
@@ -104,7 +104,7 @@ func (p *plugin) one(ctx context.Context, a *admission.Attributes, h *webhook.Ho
 	})
 }
 
-func (p *plugin) apply(a *admission.Attributes, h *webhook.Hook, m *webhook.Match, patch []byte) (bool, error) {
+func (p *plugin) apply(a *admission.Attributes, h *webhook.Hook, m *admission.Match, patch []byte) (bool, error) {
 	operations, err := jsonpatch.DecodePatch(patch)
 	if err != nil {
 		return false, &webhook.CallError{Name: h.Name, Err: fmt.Errorf("received undecodable patch in webhook response: %w", err)}

@@ -35,12 +35,12 @@ func (*plugin) Name() string { return "ValidatingAdmissionWebhook" }
 // Validate implements admission.Validator.
 func (p *plugin) Validate(ctx context.Context, a *admission.Attributes) error {
 	hooks := p.index.Hooks()
-	if len(hooks) == 0 || webhook.Exempt(a) || a.Forms == nil {
+	if len(hooks) == 0 || admission.Exempt(a) || a.Forms == nil {
 		return nil
 	}
 	type call struct {
 		hook  *webhook.Hook
-		match *webhook.Match
+		match *admission.Match
 		err   error
 	}
 	var calls []*call
