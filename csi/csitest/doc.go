@@ -1,0 +1,3 @@
+// Package csitest is a storage driver in memory that notes every call, for tests of
+// what uses drivers.
+package csitest
