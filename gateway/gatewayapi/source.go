@@ -77,8 +77,7 @@ func (s *Source) Run(ctx context.Context, synced, changed func()) error {
 	if s.cfg.Metadata == nil {
 		return s.follow(ctx, synced)
 	}
-	crds := schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
-	there := metadatainformer.NewFilteredMetadataInformer(s.cfg.Metadata, crds, metav1.NamespaceAll, 0, cache.Indexers{}, func(o *metav1.ListOptions) {
+	there := metadatainformer.NewFilteredMetadataInformer(s.cfg.Metadata, definitions, metav1.NamespaceAll, 0, cache.Indexers{}, func(o *metav1.ListOptions) {
 		o.FieldSelector = fields.OneTermEqualSelector("metadata.name", definition).String()
 	}).Informer()
 	turns := make(chan bool, 16)
@@ -139,6 +138,14 @@ func (s *Source) follow(ctx context.Context, synced func()) error {
 	s.mu.Unlock()
 	var running sync.WaitGroup
 	defer running.Wait()
+	if s.cfg.Metadata != nil {
+		if err := served(ctx, s.cfg.Client, definition); err != nil {
+			if ctx.Err() != nil {
+				return nil
+			}
+			return err
+		}
+	}
 	if err := s.inform(ctx, &running, gateways); err != nil || ctx.Err() != nil {
 		return err
 	}
@@ -156,6 +163,9 @@ func (s *Source) follow(ctx context.Context, synced func()) error {
 		return nil
 	}
 	for _, r := range []schema.GroupVersionResource{classes, grants, grpcRoutes, httpRoutes} {
+		if s.cfg.Metadata != nil && served(ctx, s.cfg.Client, r.Resource+"."+r.Group) != nil {
+			continue // somebody has an API without this kind
+		}
 		if err := s.inform(ctx, &running, r); err != nil || ctx.Err() != nil {
 			return err
 		}
