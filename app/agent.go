@@ -206,7 +206,7 @@ func (w *worker) stages(after ...string) []stage {
 	}
 	return []stage{
 		w.runtimeStage(), w.kubeletStage(after...), w.proxyStage(after...), w.dnsStage(after...), w.answersStage(after...),
-		w.networkStage(after...), w.readyStage(), w.gatewayStage(gateway...),
+		w.networkStage(after...), w.policyStage(after...), w.readyStage(), w.gatewayStage(gateway...),
 	}
 }
 

@@ -204,5 +204,5 @@ func runProxy(ctx context.Context, c *Config, log *slog.Logger, progress Progres
 		return err
 	}
 	w := s.worker()
-	return runStages(ctx, []stage{spans, w.proxyStage(), w.dnsStage(), w.networkStage()}, progress)
+	return runStages(ctx, []stage{spans, w.proxyStage(), w.dnsStage(), w.networkStage(), w.policyStage()}, progress)
 }

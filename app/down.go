@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/periplus/periplus/cni/bridge"
+	"github.com/periplus/periplus/cni/policy"
 	"github.com/periplus/periplus/containers"
 	"github.com/periplus/periplus/containers/image"
 	"github.com/periplus/periplus/containers/snapshot/overlayfs"
@@ -200,7 +201,7 @@ func cleanNode(ctx context.Context, c *Config) error {
 	if err != nil {
 		return err
 	}
-	err = errors.Join(endContainers(ctx, runtime), network.Cleanup(), cleanBackbones(), cleanVolumes(ctx, c, log), cleanCgroups(c))
+	err = errors.Join(endContainers(ctx, runtime), network.Cleanup(), cleanBackbones(), policy.Cleanup(), cleanVolumes(ctx, c, log), cleanCgroups(c))
 	err = errors.Join(err, proxyall.Cleanup(proxy.BackendConfig{ServiceCIDRs: services, PodCIDRs: pods, Log: log}), cleanAnswers(log))
 	for _, a := range []netip.Addr{netip.MustParseAddr(c.ClusterDNS), lonely} {
 		err = errors.Join(err, link.RemoveLoopback(a))

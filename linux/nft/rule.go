@@ -168,6 +168,8 @@ type Op uint32
 const (
 	Eq  Op = unix.NFT_CMP_EQ
 	Neq Op = unix.NFT_CMP_NEQ
+	Gte Op = unix.NFT_CMP_GTE // in network order
+	Lte Op = unix.NFT_CMP_LTE
 )
 
 // Cmp goes on only when the comparison holds.

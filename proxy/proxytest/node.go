@@ -22,6 +22,10 @@ var (
 // patience bounds one connection: a test that needs it has failed.
 const patience = 5 * time.Second
 
+// dropped is how long a connection may take whose first packet is expected to be
+// dropped: shorter than the kernel waits before it sends the packet again.
+const dropped = 800 * time.Millisecond
+
 // A Node is a namespace with a bridge and pods behind it.
 type Node struct {
 	t      testing.TB
@@ -154,6 +158,13 @@ func (p *Pod) Dial(to netip.AddrPort) (a Answer, err error) {
 	return a, err
 }
 
+// TryDial connects from the pod, but gives up soon: for what is expected to be dropped.
+func (p *Pod) TryDial(to netip.AddrPort) (a Answer, err error) {
+	p.t.Helper()
+	p.ns.Do(p.t, func() error { a, err = dialFor(to, dropped); return nil })
+	return a, err
+}
+
 // DialUDP opens a UDP socket in the pod.
 func (p *Pod) DialUDP(to netip.AddrPort) (c net.Conn) {
 	p.t.Helper()
@@ -176,7 +187,9 @@ func Ask(c net.Conn) (netip.Addr, error) {
 	return netip.ParseAddr(string(buf[:k]))
 }
 
-func dial(to netip.AddrPort) (Answer, error) {
+func dial(to netip.AddrPort) (Answer, error) { return dialFor(to, patience) }
+
+func dialFor(to netip.AddrPort, patience time.Duration) (Answer, error) {
 	c, err := net.DialTimeout("tcp4", to.String(), patience)
 	if err != nil {
 		return Answer{}, err

@@ -27,6 +27,6 @@ func joinBindings() []rbacv1.ClusterRoleBinding {
 		bind("system:certificates.k8s.io:certificatesigningrequests:nodeclient", toGroup(bootstrappers)),
 		bind("system:certificates.k8s.io:certificatesigningrequests:selfnodeclient", toGroup(user.NodesGroup)),
 		bind("system:periplus:join", toGroup(bootstrappers)),
-		bind("system:periplus:node-network", toGroup(user.NodesGroup)),
+		bind("system:periplus:node-network", toGroup(user.NodesGroup), toUser(user.KubeProxy)),
 	}
 }
