@@ -91,6 +91,9 @@ type Config struct {
 	CgroupRoot string `json:"cgroup-root,omitempty"`
 	// RegistryMirrors maps a registry to the endpoints that are asked before it.
 	RegistryMirrors map[string][]string `json:"registry-mirrors,omitempty"`
+	// ImagePeers are patterns of other nodes' image sockets on this machine, which
+	// are asked before a registry.
+	ImagePeers []string `json:"image-peers,omitempty"`
 	// ResolvConf names the upstream resolvers; default /etc/resolv.conf.
 	ResolvConf string `json:"resolv-conf,omitempty"`
 	// PodManifests is a directory of static pods.

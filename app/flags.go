@@ -41,6 +41,7 @@ func (c *Config) Flags(f *pflag.FlagSet) {
 	f.StringVar(&c.Monitor, "monitor", c.Monitor, "container monitor program (default: the embedded one)")
 	f.StringVar(&c.CgroupRoot, "cgroup-root", c.CgroupRoot, "cgroup below which pods and containers live")
 	f.StringToStringVar(mirrorFlag(c), "registry-mirror", nil, "registry=endpoint: asked before the registry itself")
+	f.StringSliceVar(&c.ImagePeers, "image-peers", c.ImagePeers, "image sockets of other nodes on this machine, which are asked before a registry")
 	f.StringVar(&c.ResolvConf, "resolv-conf", c.ResolvConf, "resolver configuration of this machine")
 	f.StringVar(&c.PodManifests, "pod-manifest-path", c.PodManifests, "directory of static pods")
 	f.StringVar(&c.LogLevel, "log-level", c.LogLevel, "debug, info, warn or error")

@@ -90,7 +90,7 @@ func (w *worker) runEmbedded(ctx context.Context, ready func()) error {
 		return err
 	}
 	defer layers.Close()
-	images, err := image.Open(w.config.imagesDir(), image.Options{Layers: layers, Mirrors: w.config.RegistryMirrors, Log: log})
+	images, err := image.Open(w.config.imagesDir(), image.Options{Layers: layers, Mirrors: w.config.RegistryMirrors, Elsewhere: w.imagePeers(), Log: log})
 	if err != nil {
 		return err
 	}

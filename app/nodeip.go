@@ -59,7 +59,7 @@ func nodeIP(c *Config) (netip.Addr, error) {
 
 // ours reports whether an interface is one that Periplus makes for pods.
 func ours(name string) bool {
-	return name == "peri0" || strings.HasPrefix(name, "peri.") || strings.HasPrefix(name, "veth")
+	return name == "peri0" || strings.HasPrefix(name, "peri.") || strings.HasPrefix(name, "peri-") || strings.HasPrefix(name, "veth")
 }
 
 // defaultInterface is the interface of the IPv4 default route, or "".

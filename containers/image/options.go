@@ -55,6 +55,10 @@ type Options struct {
 	Downloads int
 	// Transport carries the requests. nil means one with the environment's proxy settings.
 	Transport *http.Transport
+	// Elsewhere, if not nil, is asked for an archive of an image, by tag, before its
+	// registry: other nodes of this machine may have it. ErrNotFound says that they
+	// do not.
+	Elsewhere func(ctx context.Context, ref string) (io.ReadCloser, error)
 	// Log receives what goes wrong in the background. nil means slog.Default.
 	Log *slog.Logger
 }

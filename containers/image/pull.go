@@ -38,6 +38,9 @@ func (s *Store) Pull(ctx context.Context, ref string, o PullOptions) (*Image, er
 		return s.pullSelf(r)
 	}
 	img, err := s.pulls.do(ctx, r.String()+" "+o.Platform+" "+o.Auth.fingerprint(), func(ctx context.Context) (*Image, error) {
+		if img := s.fromElsewhere(ctx, r); img != nil {
+			return img, nil
+		}
 		return s.pull(ctx, r, o)
 	})
 	if err != nil {

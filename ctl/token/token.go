@@ -100,6 +100,10 @@ func (o *options) make(ctx context.Context, out io.Writer, t jointoken.Token) er
 		return err
 	}
 	authority, server, err := clusterInfo(ctx, c)
+	if apierrors.IsNotFound(err) && restclient.LoadTLSFiles(config) == nil {
+		// A cluster that has just started, or another's: what this client trusts.
+		authority, server, err = config.CAData, config.Host, nil
+	}
 	if err != nil {
 		return err
 	}

@@ -20,6 +20,7 @@ type options struct {
 	background bool
 	merge      bool
 	name       string
+	lab        labFlags
 }
 
 // New returns the command.
@@ -32,7 +33,10 @@ func New() *cobra.Command {
 kubelet, container runtime, network, Service proxy and DNS in one process.
 
 It stays in the foreground until it is interrupted; containers then keep running
-and are taken over by the next start. "peri down" ends everything.`,
+and are taken over by the next start. "peri down" ends everything.
+
+With --name or --nodes it is a cluster of several nodes on this machine, each in
+namespaces of its own: "peri clusters" lists them, "peri down --name NAME" ends one.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd) },
 	}
@@ -42,10 +46,14 @@ and are taken over by the next start. "peri down" ends everything.`,
 	f.BoolVarP(&o.background, "detach", "d", false, "run in the background; return when the node is ready")
 	f.BoolVar(&o.merge, "merge-kubeconfig", false, "add the cluster to ~/.kube/config and make it the current context")
 	f.StringVar(&o.name, "context", "periplus", "name of the context that --merge-kubeconfig adds")
+	o.lab.add(f)
 	return cmd
 }
 
 func (o *options) run(cmd *cobra.Command) error {
+	if o.lab.wanted() {
+		return o.runLab(cmd)
+	}
 	if err := o.config.LoadAndOverride(o.file, cmd.Flags()); err != nil {
 		return err
 	}
@@ -87,11 +95,16 @@ func (o *options) mergeKubeconfig(out io.Writer) error {
 	if !o.merge {
 		return nil
 	}
+	return o.mergeFrom(o.config.AdminKubeconfig(), out)
+}
+
+// mergeFrom adds the cluster that a file describes to the user's configuration.
+func (o *options) mergeFrom(from string, out io.Writer) error {
 	to := os.Getenv("KUBECONFIG")
 	if to == "" || len(filepath.SplitList(to)) > 1 {
 		to = filepath.Join(homedir.HomeDir(), ".kube", "config")
 	}
-	if err := app.MergeKubeconfig(o.config.AdminKubeconfig(), to, o.name); err != nil {
+	if err := app.MergeKubeconfig(from, to, o.name); err != nil {
 		return err
 	}
 	fmt.Fprintf(out, "Context %q is now the current one in %s.\n", o.name, to)

@@ -54,7 +54,7 @@ func Discover(ctx context.Context, server *url.URL, token jointoken.Token) (ca [
 	deadline := time.Now().Add(patience)
 	for {
 		ca, err = discover(ctx, server, token)
-		if !errors.Is(err, errNotSigned) || time.Now().After(deadline) {
+		if !errors.Is(err, errNotSigned) && !errors.Is(err, errNotPublished) || time.Now().After(deadline) {
 			return ca, err
 		}
 		timer := time.NewTimer(pause)
@@ -66,6 +66,9 @@ func Discover(ctx context.Context, server *url.URL, token jointoken.Token) (ca [
 		}
 	}
 }
+
+// errNotPublished is returned by discover when there is no cluster-info.
+var errNotPublished = errors.New("the server does not tell which authority it has (no kube-public/cluster-info): it is starting, or it is not of a cluster that machines can join")
 
 // errNotSigned is returned by discover when cluster-info has no signature of the token.
 var errNotSigned = errors.New("the server does not know the token, or it has expired")
@@ -120,6 +123,9 @@ func fetchInfo(ctx context.Context, server *url.URL) (*corev1.ConfigMap, error) 
 		return nil, unreachable(server, err)
 	}
 	defer answer.Body.Close()
+	if answer.StatusCode == http.StatusNotFound || answer.StatusCode == http.StatusForbidden {
+		return nil, fmt.Errorf("%s: %w", server, errNotPublished)
+	}
 	if answer.StatusCode != http.StatusOK {
 		return nil, fmt.Errorf("%s answers %s to %s: is it the API server of a Periplus cluster, and ready?", server, answer.Status, infoPath)
 	}

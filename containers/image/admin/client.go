@@ -51,6 +51,15 @@ func (c *Client) Export(ctx context.Context, w io.Writer, refs ...string) error 
 	return err
 }
 
+// Open returns an archive of images. The caller closes it.
+func (c *Client) Open(ctx context.Context, refs ...string) (io.ReadCloser, error) {
+	resp, err := c.do(ctx, http.MethodGet, "export", url.Values{"ref": refs}, nil)
+	if err != nil {
+		return nil, err
+	}
+	return resp.Body, nil
+}
+
 func (c *Client) do(ctx context.Context, method, what string, query url.Values, body io.Reader) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, method, "http://images/v1/images/"+what+"?"+query.Encode(), body)
 	if err != nil {

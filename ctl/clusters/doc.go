@@ -1,0 +1,2 @@
+// Package clusters is "peri clusters": the clusters on this machine that have a name.
+package clusters
