@@ -4,6 +4,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/periplus/periplus/ctl/agent"
+	"github.com/periplus/periplus/ctl/clusters"
 	"github.com/periplus/periplus/ctl/daemon"
 	"github.com/periplus/periplus/ctl/down"
 	"github.com/periplus/periplus/ctl/image"
