@@ -27,6 +27,7 @@ func verbs() []*cobra.Command {
 		agent.New(),
 		token.New(),
 		down.New(),
+		clusters.New(),
 		run.New(),
 		trace.New(),
 		why.New(),
