@@ -48,16 +48,22 @@ func get(t *testing.T, c *http.Client, url string) (int, string) {
 	return resp.StatusCode, string(b)
 }
 
-// until asks until the answer is as wanted: configuration is on its way.
+// until asks until the answer is as wanted, many times in a row: configuration is on
+// its way, to one proxy before the other.
 func until(t *testing.T, c *http.Client, url string, want func(status int, body string) bool) {
 	t.Helper()
 	status, body := 0, ""
-	for range 2000 {
-		if status, body = get(t, c, url); want(status, body) {
+	row := 0
+	for range 5000 {
+		if status, body = get(t, c, url); !want(status, body) {
+			row = 0
+			continue
+		}
+		if row++; row == 30 {
 			return
 		}
 	}
-	t.Fatalf("%s: %d %q, not as wanted after 2000 requests", url, status, body)
+	t.Fatalf("%s: %d %q, not as wanted after 5000 requests", url, status, body)
 }
 
 func is(status int) func(int, string) bool {
