@@ -9,6 +9,7 @@ import (
 	"github.com/periplus/periplus/ctl/down"
 	"github.com/periplus/periplus/ctl/image"
 	"github.com/periplus/periplus/ctl/kubectl"
+	"github.com/periplus/periplus/ctl/lint"
 	"github.com/periplus/periplus/ctl/mesh"
 	"github.com/periplus/periplus/ctl/run"
 	"github.com/periplus/periplus/ctl/token"
@@ -31,6 +32,7 @@ func verbs() []*cobra.Command {
 		run.New(),
 		trace.New(),
 		why.New(),
+		lint.New(),
 		kubectl.New(),
 		image.New(),
 		web.New(),

@@ -139,6 +139,18 @@ func (s *Snapshot) Find(r Ref) (Object, bool) {
 	return nil, false
 }
 
+// Objects returns all objects, sorted by kind, namespace and name.
+func (s *Snapshot) Objects() []Object {
+	var out []Object
+	for _, list := range s.objects {
+		out = append(out, list...)
+	}
+	slices.SortStableFunc(out, func(a, b Object) int {
+		return cmp.Or(strings.Compare(a.GetNamespace(), b.GetNamespace()), strings.Compare(KindOf(a), KindOf(b)), strings.Compare(a.GetName(), b.GetName()))
+	})
+	return out
+}
+
 // Unread says what could not be read, and why, in the order of the kinds' names.
 func (s *Snapshot) Unread() []string {
 	var out []string
