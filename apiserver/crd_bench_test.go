@@ -7,7 +7,10 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apiserver/pkg/authentication/user"
 
 	"github.com/periplus/periplus/apiserver/request"
@@ -74,5 +77,26 @@ func BenchmarkCustomResources(b *testing.B) {
 				}
 			}
 		})
+	}
+}
+
+// BenchmarkDefinitions makes many definitions, as an installation of operators does.
+func BenchmarkDefinitions(b *testing.B) {
+	s, _ := start(b)
+	c := dynamicClient(b, s)
+	n := 0
+	for b.Loop() {
+		var last *unstructured.Unstructured
+		begin := time.Now()
+		for range 200 {
+			n++
+			text := strings.NewReplacer("crontabs", fmt.Sprint("crontabs", n), "crontab,", fmt.Sprint("crontab", n, ","), "CronTab,", fmt.Sprint("CronTab", n, ","), "shortNames: [ct], ", "").Replace(crontabs)
+			var err error
+			if last, err = c.Resource(definitions).Create(b.Context(), fromYAML(b, text), metav1.CreateOptions{}); err != nil {
+				b.Fatal(err)
+			}
+		}
+		awaitCondition(b, c, last, "Established", "True")
+		b.ReportMetric(time.Since(begin).Seconds(), "s/200")
 	}
 }

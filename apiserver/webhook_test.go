@@ -1,6 +1,7 @@
 package apiserver_test
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"encoding/pem"
 	"fmt"
@@ -10,14 +11,18 @@ import (
 	"net/http/httptest"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 )
@@ -317,6 +322,94 @@ func TestWebhooksOfSubresources(t *testing.T) {
 	}
 	if r := p.requests("/no")[0]; !strings.Contains(string(r.Object.Raw), `"stdin":true`) || !strings.Contains(string(r.Object.Raw), `"command":["sh"]`) {
 		t.Errorf("options: %s", r.Object.Raw)
+	}
+}
+
+// TestConversionWebhook: versions that differ in more than their name.
+func TestConversionWebhook(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	s, _ := start(t)
+	d := dynamicClient(t, s)
+	var calls atomic.Int32
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		calls.Add(1)
+		in := apiextensionsv1.ConversionReview{}
+		if err := json.NewDecoder(r.Body).Decode(&in); err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		out := &apiextensionsv1.ConversionResponse{UID: in.Request.UID, Result: metav1.Status{Status: metav1.StatusSuccess}}
+		for _, raw := range in.Request.Objects {
+			var o map[string]any
+			_ = json.Unmarshal(raw.Raw, &o)
+			spec := o["spec"].(map[string]any)
+			if in.Request.DesiredAPIVersion == "sea.example.com/v2" {
+				spec["metres"] = spec["miles"].(float64) * 1852
+				delete(spec, "miles")
+			} else {
+				spec["miles"] = spec["metres"].(float64) / 1852
+				delete(spec, "metres")
+			}
+			o["apiVersion"] = in.Request.DesiredAPIVersion
+			data, _ := json.Marshal(o)
+			out.ConvertedObjects = append(out.ConvertedObjects, runtime.RawExtension{Raw: data})
+		}
+		in.Response, in.Request = out, nil
+		_ = json.NewEncoder(w).Encode(in)
+	}))
+	t.Cleanup(server.Close)
+	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+	define(t, d, fmt.Sprintf(`
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: beacons.sea.example.com}
+spec:
+  group: sea.example.com
+  scope: Cluster
+  names: {plural: beacons, singular: beacon, kind: Beacon}
+  conversion: {strategy: Webhook, webhook: {conversionReviewVersions: [v1], clientConfig: {url: %q, caBundle: %s}}}
+  versions:
+  - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {miles: {type: integer, maximum: 100}}}}}}}
+  - name: v2
+    served: true
+    storage: false
+    schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {metres: {type: integer}}}}}}
+    additionalPrinterColumns: [{name: Metres, type: integer, jsonPath: .spec.metres}]
+`, server.URL, base64.StdEncoding.EncodeToString(ca)))
+	v1 := d.Resource(schema.GroupVersionResource{Group: "sea.example.com", Version: "v1", Resource: "beacons"})
+	v2 := d.Resource(schema.GroupVersionResource{Group: "sea.example.com", Version: "v2", Resource: "beacons"})
+	w, err := v2.Watch(ctx, metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Stop()
+	for _, name := range []string{"a", "b", "c"} {
+		if _, err := v2.Create(ctx, fromYAML(t, "apiVersion: sea.example.com/v2\nkind: Beacon\nmetadata: {name: "+name+"}\nspec: {metres: 3704}"), metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := v1.Get(ctx, "a", metav1.GetOptions{})
+	if miles, _, _ := nested(got.Object, "spec", "miles"); err != nil || miles != int64(2) {
+		t.Errorf("v1: %v, %v", got, err)
+	}
+	before := calls.Load()
+	list, err := v2.List(ctx, metav1.ListOptions{})
+	if err != nil || len(list.Items) != 3 {
+		t.Fatalf("%v, %v", list, err)
+	}
+	if metres, _, _ := nested(list.Items[1].Object, "spec", "metres"); metres != int64(3704) || calls.Load() != before {
+		t.Errorf("v2: %v after %d more calls", list.Items[1].Object, calls.Load()-before)
+	}
+	if e := <-w.ResultChan(); e.Object.(interface{ GetAPIVersion() string }).GetAPIVersion() != "sea.example.com/v2" {
+		t.Errorf("watch: %v", e)
+	}
+	if _, err := v2.Patch(ctx, "a", types.MergePatchType, []byte(`{"spec":{"metres":1852000}}`), metav1.PatchOptions{}); err == nil || !strings.Contains(err.Error(), "spec.miles: Invalid value: 1000: spec.miles in body should be less than or equal to 100") {
+		t.Errorf("rules of the stored version: %v", err)
+	}
+	server.Close()
+	if _, err := v2.Patch(ctx, "b", types.MergePatchType, []byte(`{"spec":{"metres":1852}}`), metav1.PatchOptions{}); err == nil || !strings.Contains(err.Error(), "conversion webhook for sea.example.com/v2, Kind=Beacon failed: Post") {
+		t.Errorf("without the webhook: %v", err)
 	}
 }
 

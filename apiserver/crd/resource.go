@@ -13,12 +13,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	apiversion "k8s.io/apimachinery/pkg/version"
 
+	"github.com/periplus/periplus/apiserver/admission/webhook"
 	"github.com/periplus/periplus/apiserver/registry"
 )
 
 // resource makes what is served of a definition. Its names are the accepted ones;
 // ending reports whether the definition is about to be deleted.
-func resource(crd *apiextensionsv1.CustomResourceDefinition, ending func() bool) (*registry.Resource, []*version, error) {
+func resource(crd *apiextensionsv1.CustomResourceDefinition, services webhook.Services, ending func() bool) (*registry.Resource, []*version, error) {
 	names := &crd.Status.AcceptedNames
 	var stored *version
 	var versions []*version
@@ -51,12 +52,18 @@ func resource(crd *apiextensionsv1.CustomResourceDefinition, ending func() bool)
 		if v == stored {
 			continue
 		}
-		c := converter{stored: stored, served: v, same: equality.Semantic.DeepEqual(stored.spec.Schema, v.spec.Schema)}
-		r.Also = append(r.Also, registry.Served{
+		also := registry.Served{
 			GV:  v.gvk.GroupVersion(),
 			New: func() runtime.Object { return v.new() }, NewList: func() runtime.Object { return v.new() },
-			From: c.from, To: c.to, Own: v.view(crd),
-		})
+		}
+		if t := newTranslator(crd, stored, v, services); t != nil {
+			also.From, also.To, also.Prepare, also.Own = t.from, t.to, t.prepare, t.view(crd)
+			r.Also = append(r.Also, also)
+			continue
+		}
+		c := converter{stored: stored, served: v, same: equality.Semantic.DeepEqual(stored.spec.Schema, v.spec.Schema)}
+		also.From, also.To, also.Own = c.from, c.to, v.view(crd)
+		r.Also = append(r.Also, also)
 	}
 	gr := r.GVR.GroupResource()
 	r.Hooks.BeginCreate = func(_ context.Context, obj runtime.Object, _ bool) (func(bool), error) {

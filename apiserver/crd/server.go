@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/periplus/periplus/apiserver/admission/webhook"
 	"github.com/periplus/periplus/apiserver/cacher"
 	"github.com/periplus/periplus/apiserver/registry"
 	"github.com/periplus/periplus/apiserver/rest"
@@ -27,9 +28,11 @@ type Server struct {
 	rest *rest.Server
 	log  *slog.Logger
 
-	mu     sync.RWMutex
-	served map[string]*served                   // by the definition's name
-	kinds  map[schema.GroupVersionKind]*version // of what is served
+	mu     sync.RWMutex       // guards served and kinds
+	served map[string]*served // by the definition's name
+	// settled holds the states of definitions that need nothing until they change. Run's alone.
+	settled map[string]*apiextensionsv1.CustomResourceDefinition
+	kinds   map[schema.GroupVersionKind]*version // of what is served
 }
 
 // served is one definition as it is served now.
@@ -42,7 +45,7 @@ type served struct {
 
 // New returns a server that adds its resources to r.
 func New(r *rest.Server, log *slog.Logger) *Server {
-	return &Server{rest: r, log: log, served: map[string]*served{}, kinds: map[schema.GroupVersionKind]*version{}}
+	return &Server{rest: r, log: log, served: map[string]*served{}, settled: map[string]*apiextensionsv1.CustomResourceDefinition{}, kinds: map[schema.GroupVersionKind]*version{}}
 }
 
 // Load serves the definitions that are established already. The watch caches must
@@ -112,8 +115,16 @@ func (s *Server) reconcile(ctx context.Context) {
 	there := make(map[string]bool, len(all))
 	for _, crd := range all {
 		there[crd.Name] = true
+		if s.settled[crd.Name] == crd {
+			continue
+		}
 		if err := s.one(ctx, crd, all); err != nil && ctx.Err() == nil {
 			s.log.Error("custom resource cannot be served", base.KeyName, crd.Name, base.KeyError, err)
+		}
+	}
+	for name := range s.settled {
+		if !there[name] {
+			delete(s.settled, name)
 		}
 	}
 	s.mu.Lock()
@@ -135,7 +146,9 @@ func (s *Server) reconcile(ctx context.Context) {
 
 // one deals with one definition.
 func (s *Server) one(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition, all []*apiextensionsv1.CustomResourceDefinition) error {
-	wanted := crd.DeepCopy()
+	wanted := new(apiextensionsv1.CustomResourceDefinition)
+	*wanted = *crd
+	crd.Status.DeepCopyInto(&wanted.Status)
 	judge(wanted, all)
 	if apihelpers.IsCRDConditionTrue(wanted, apiextensionsv1.Established) {
 		// Whoever reads that it is established finds it served.
@@ -148,6 +161,10 @@ func (s *Server) one(ctx context.Context, crd *apiextensionsv1.CustomResourceDef
 	}
 	if crd.DeletionTimestamp != nil && apihelpers.CRDHasFinalizer(crd, apiextensionsv1.CustomResourceCleanupFinalizer) {
 		s.clean(ctx, crd)
+		return nil
+	}
+	if apihelpers.IsCRDConditionTrue(crd, apiextensionsv1.NamesAccepted) {
+		s.settled[crd.Name] = crd
 	}
 	return nil
 }
@@ -171,10 +188,11 @@ func (s *Server) serve(ctx context.Context, crd *apiextensionsv1.CustomResourceD
 	now := s.served[crd.Name]
 	s.mu.RUnlock()
 	if now != nil && now.objects != nil && now.crd.UID == crd.UID &&
-		equality.Semantic.DeepEqual(now.crd.Status.AcceptedNames, crd.Status.AcceptedNames) && equality.Semantic.DeepEqual(now.crd.Spec, crd.Spec) {
+		equality.Semantic.DeepEqual(now.crd.Status.AcceptedNames, crd.Status.AcceptedNames) &&
+		(now.crd.Generation == crd.Generation || equality.Semantic.DeepEqual(now.crd.Spec, crd.Spec)) { // deletion raises the generation, too
 		return nil
 	}
-	r, versions, err := resource(crd, func() bool {
+	r, versions, err := resource(crd, webhook.Services{Objects: s.rest}, func() bool {
 		current, err := s.rest.Get(definitions, "", crd.Name)
 		return err != nil || current.(*apiextensionsv1.CustomResourceDefinition).DeletionTimestamp != nil
 	})

@@ -93,6 +93,8 @@ type Served struct {
 	NewList func() runtime.Object
 	From    func(stored runtime.Object) (runtime.Object, error)
 	To      func(served runtime.Object) (runtime.Object, error)
+	// Prepare, if not nil, converts many stored objects at once; From then has them at hand.
+	Prepare func(stored []runtime.Object) error
 	// Own is what holds for this version alone; nil for versions that differ in form only.
 	Own *View
 }

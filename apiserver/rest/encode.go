@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strconv"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/yaml"
@@ -88,6 +89,15 @@ func partial(f format, obj *cacher.Object) *metav1.PartialObjectMetadata {
 
 // writeList answers with a page.
 func (e *endpoint) writeList(w http.ResponseWriter, r *http.Request, c *call, p *page) error {
+	if e.also != nil && e.also.Prepare != nil {
+		objects := make([]runtime.Object, len(p.items))
+		for i, o := range p.items {
+			objects[i] = o.Obj
+		}
+		if err := e.also.Prepare(objects); err != nil {
+			return apierrors.NewInternalError(err)
+		}
+	}
 	switch c.format.as {
 	case "Table":
 		table, err := e.table(c, p, true)

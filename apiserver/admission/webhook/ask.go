@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"time"
 
+	admissionv1 "k8s.io/api/admission/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -66,7 +67,8 @@ func (h *Hook) Ask(ctx context.Context, a *admission.Attributes, m *admission.Ma
 	limited, cancel := context.WithTimeout(ctx, h.Timeout)
 	defer cancel()
 	start := time.Now()
-	got, err := c.post(limited, asked)
+	got := &admissionv1.AdmissionReview{}
+	err = c.Post(limited, asked, got)
 	if a.Record != nil {
 		a.Record("webhook "+h.Name, start)
 	}

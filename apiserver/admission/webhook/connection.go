@@ -14,7 +14,6 @@ import (
 	"strconv"
 	"time"
 
-	admissionv1 "k8s.io/api/admission/v1"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -27,14 +26,14 @@ const (
 	idleConnection = 60 * time.Second
 )
 
-// A connection is the way to one webhook. It keeps TCP connections while they are used.
-type connection struct {
+// A Connection is the way to one webhook. It keeps TCP connections while they are used.
+type Connection struct {
 	url    url.URL
 	client *http.Client
 }
 
-// newConnection prepares the way to a webhook by URL or by Service.
-func newConnection(c *admissionregistrationv1.WebhookClientConfig, services Services) (*connection, error) {
+// Connect prepares the way to a webhook by URL or by Service.
+func Connect(c *admissionregistrationv1.WebhookClientConfig, services Services) (*Connection, error) {
 	config := &tls.Config{MinVersion: tls.VersionTLS12}
 	if len(c.CABundle) > 0 {
 		config.RootCAs = x509.NewCertPool()
@@ -46,7 +45,7 @@ func newConnection(c *admissionregistrationv1.WebhookClientConfig, services Serv
 		TLSClientConfig: config, ForceAttemptHTTP2: true, MaxIdleConnsPerHost: 16, IdleConnTimeout: idleConnection,
 		TLSHandshakeTimeout: 10 * time.Second,
 	}
-	out := &connection{client: &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
+	out := &Connection{client: &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
 	switch {
 	case c.Service != nil:
 		s := c.Service
@@ -75,14 +74,14 @@ func newConnection(c *admissionregistrationv1.WebhookClientConfig, services Serv
 	return out, nil
 }
 
-// close gives up the connections that are not in use.
-func (c *connection) close() { c.client.CloseIdleConnections() }
+// Close gives up the connections that are not in use.
+func (c *Connection) Close() { c.client.CloseIdleConnections() }
 
-// post sends a question and reads the answer.
-func (c *connection) post(ctx context.Context, asked *admissionv1.AdmissionReview) (*admissionv1.AdmissionReview, error) {
-	body, err := json.Marshal(asked)
+// Post sends a question as JSON and reads the answer into answer.
+func (c *Connection) Post(ctx context.Context, question, answer any) error {
+	body, err := json.Marshal(question)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	u := c.url
 	if deadline, ok := ctx.Deadline(); ok {
@@ -94,29 +93,28 @@ func (c *connection) post(ctx context.Context, asked *admissionv1.AdmissionRevie
 	}
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, u.String(), bytes.NewReader(body))
 	if err != nil {
-		return nil, err
+		return err
 	}
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("Accept", "application/json, */*")
 	r.Header.Set("User-Agent", "kube-apiserver-admission")
 	resp, err := c.client.Do(r)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer func() { _ = resp.Body.Close() }()
 	data, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if len(data) > maxAnswer {
-		return nil, fmt.Errorf("the answer is longer than %d bytes", maxAnswer)
+		return fmt.Errorf("the answer is longer than %d bytes", maxAnswer)
 	}
 	if resp.StatusCode < 200 || resp.StatusCode > 299 {
-		return nil, apierrors.NewGenericServerResponse(resp.StatusCode, "POST", schema.GroupResource{}, "", string(bytes.TrimSpace(data)), 0, true)
+		return apierrors.NewGenericServerResponse(resp.StatusCode, "POST", schema.GroupResource{}, "", string(bytes.TrimSpace(data)), 0, true)
 	}
-	out := &admissionv1.AdmissionReview{}
-	if err := json.Unmarshal(data, out); err != nil {
-		return nil, fmt.Errorf("couldn't decode webhook response: %w", err)
+	if err := json.Unmarshal(data, answer); err != nil {
+		return fmt.Errorf("couldn't decode webhook response: %w", err)
 	}
-	return out, nil
+	return nil
 }

@@ -25,7 +25,7 @@ type Hook struct {
 	about      admission.Criteria
 	conditions func() *conditions
 	client     admissionregistrationv1.WebhookClientConfig
-	connect    func() (*connection, error)
+	connect    func() (*Connection, error)
 }
 
 // common are the fields that both kinds of webhooks have.
@@ -85,7 +85,7 @@ func newHook(owner metav1.Object, i int, kind string, services Services, w commo
 	if len(w.MatchConditions) > 0 {
 		h.conditions = sync.OnceValue(func() *conditions { return compile(w.Name, kind, w.FailurePolicy, w.MatchConditions) })
 	}
-	h.connect = sync.OnceValues(func() (*connection, error) { return newConnection(&h.client, services) })
+	h.connect = sync.OnceValues(func() (*Connection, error) { return Connect(&h.client, services) })
 	return h
 }
 

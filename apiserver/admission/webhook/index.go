@@ -62,7 +62,7 @@ func (x *Index) Hooks() []*Hook {
 		if of[obj] == nil {
 			for _, h := range gone {
 				if c, err := h.connect(); err == nil {
-					c.close()
+					c.Close()
 				}
 			}
 		}
