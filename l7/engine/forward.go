@@ -109,7 +109,7 @@ func (f *flow) tries(a *l7.Forward, cluster *upstream.Cluster) {
 	c.HTTP2 = x.Request.Proto == "HTTP/2" || x.Request.GRPC()
 	c.HostOfEndpoint = a.HostOfEndpoint
 	c.Context, c.Slow, c.Interrupt = f.down.context, f.down.watch, f.down.interrupt
-	c.Avoid = policy == nil || !policy.SameHost
+	c.Avoid, c.Fresh = policy == nil || !policy.SameHost, false
 	f.body.keep = f.out.Body == &f.body
 	var total time.Time
 	if a.Timeout > 0 {
@@ -138,6 +138,7 @@ func (f *flow) tries(a *l7.Forward, cluster *upstream.Cluster) {
 			// Nothing has happened yet: the connection was old.
 			stale++
 			c.Finish()
+			c.Fresh = true
 			continue
 		}
 		if !can || policy == nil || retries >= policy.Attempts || !wanted(policy, failure, &x.Response) || !cluster.BeginRetry() {

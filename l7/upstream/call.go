@@ -37,6 +37,9 @@ type Call struct {
 	Interrupt func()
 	// Avoid says that hosts that were tried are not to be chosen again.
 	Avoid bool
+	// Fresh asks for a connection that was not used before: one that was has failed,
+	// and others of its age may be as dead.
+	Fresh bool
 	// HostOfEndpoint makes the endpoint's host name the request's authority.
 	HostOfEndpoint bool
 

@@ -49,14 +49,18 @@ var copyBuffers = sync.Pool{New: func() any { b := make([]byte, 32<<10); return 
 
 // roundTrip1 sends the request over HTTP/1.1.
 func (c *Call) roundTrip1(s *state, now time.Time) error {
+	fresh := c.Fresh
 	for {
-		conn := c.host.takeIdle(now, s.transport)
+		var conn *h1Conn
+		if !fresh {
+			conn = c.host.takeIdle(now, s.transport)
+		}
 		if conn == nil {
 			ctx, cancel := c.context()
 			made, err := c.host.connect(ctx, s)
 			cancel()
 			if err == errIdleAgain { //nolint:errorlint // not wrapped
-				now = time.Now()
+				now, fresh = time.Now(), false
 				continue
 			}
 			if err != nil {
