@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/keepalive"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
@@ -80,7 +81,7 @@ func (m *meshSwitch) Validate(ctx context.Context, a *admission.Attributes) erro
 	select {
 	case <-m.on:
 		if m.failed != nil {
-			return fmt.Errorf("the mesh cannot be started: %w", m.failed)
+			return apierrors.NewInternalError(fmt.Errorf("the mesh cannot be started: %w", m.failed))
 		}
 		return nil
 	case <-ctx.Done():

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
 	"google.golang.org/grpc"
@@ -42,7 +43,8 @@ type Mesh struct {
 	Dynamic   dynamic.Interface
 	Authority *ca.Authority
 	Pilot     *pilot.Pilot
-	// Address of the control plane, with TLS; Plain is the same without, for gRPC clients.
+	// Address of the control plane, with TLS; Plain is another without, which lets
+	// everybody in, for gRPC clients.
 	Address, Plain string
 
 	t        testing.TB
@@ -53,7 +55,7 @@ type Mesh struct {
 	services map[string]*corev1.Service // by name.namespace
 	stop     context.CancelFunc
 	servers  []*grpc.Server
-	stopped  chan struct{}
+	running  sync.WaitGroup
 }
 
 // tokens take a token for what is in it: namespace/account/pod.
@@ -74,7 +76,7 @@ func (tokens) Authenticate(ctx context.Context) (mesh.Caller, error) {
 func New(t testing.TB) *Mesh {
 	t.Helper()
 	m := &Mesh{
-		t: t, fabric: newFabric(), services: map[string]*corev1.Service{}, stopped: make(chan struct{}),
+		t: t, fabric: newFabric(), services: map[string]*corev1.Service{},
 		log: slog.New(slog.NewTextHandler(testWriter{t}, &slog.HandlerOptions{Level: slog.LevelWarn})),
 	}
 	m.Client = fake.NewClientset()
@@ -93,16 +95,11 @@ func New(t testing.TB) *Mesh {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	m.stop = cancel
-	m.Pilot = pilot.New(pilot.Config{Informers: informers.NewSharedInformerFactory(m.Client, 0), Dynamic: m.Dynamic, Domain: "cluster.local", Callers: tokens{}, Log: m.log})
-	go func() {
-		defer close(m.stopped)
-		if err := m.Pilot.Run(ctx); err != nil {
-			t.Errorf("pilot: %v", err)
-		}
-	}()
+	m.Pilot = m.follow(ctx, tokens{})
 	secure := credentials.NewTLS(&tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"h2"}, GetCertificate: m.Authority.ServerCertificate})
-	m.Address = m.serve(grpc.Creds(secure))
-	m.Plain = m.serve()
+	m.Address = m.serve(m.Pilot, grpc.Creds(secure))
+	plain := m.follow(ctx, nil)
+	m.Plain = m.serve(plain)
 	t.Cleanup(m.Stop)
 	select {
 	case <-m.Pilot.Ready():
@@ -121,13 +118,24 @@ func (w testWriter) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-func (m *Mesh) serve(o ...grpc.ServerOption) string {
+// follow starts a control plane over the cluster; nil callers let everybody in.
+func (m *Mesh) follow(ctx context.Context, callers mesh.Authenticator) *pilot.Pilot {
+	p := pilot.New(pilot.Config{Informers: informers.NewSharedInformerFactory(m.Client, 0), Dynamic: m.Dynamic, Domain: "cluster.local", Callers: callers, Log: m.log})
+	m.running.Go(func() {
+		if err := p.Run(ctx); err != nil {
+			m.t.Errorf("pilot: %v", err)
+		}
+	})
+	return p
+}
+
+func (m *Mesh) serve(p *pilot.Pilot, o ...grpc.ServerOption) string {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		m.t.Fatal(err)
 	}
 	s := grpc.NewServer(o...)
-	m.Pilot.Register(s)
+	p.Register(s)
 	ca.NewService(m.Authority, tokens{}, m.log).Register(s)
 	m.servers = append(m.servers, s)
 	go func() { _ = s.Serve(l) }()
@@ -140,7 +148,7 @@ func (m *Mesh) Stop() {
 		s.Stop()
 	}
 	m.stop()
-	<-m.stopped
+	m.running.Wait()
 }
 
 // Service makes a Service of the pods with some labels that exist now.

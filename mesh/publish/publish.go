@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	managedBy = "periplus.io/mesh"
+	managedBy = "mesh.periplus.io"
 	portName  = "https-dns"
 )
 
