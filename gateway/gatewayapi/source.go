@@ -11,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
@@ -130,7 +131,7 @@ func (s *Source) forget() {
 	s.changed()
 }
 
-// follow reads Gateways, and the other kinds from the first Gateway on.
+// follow reads classes and Gateways, and the other kinds from the first Gateway on.
 func (s *Source) follow(ctx context.Context, synced func()) error {
 	s.mu.Lock()
 	s.more = make(chan struct{})
@@ -139,15 +140,19 @@ func (s *Source) follow(ctx context.Context, synced func()) error {
 	var running sync.WaitGroup
 	defer running.Wait()
 	if s.cfg.Metadata != nil {
-		if err := served(ctx, s.cfg.Client, definition); err != nil {
-			if ctx.Err() != nil {
-				return nil
+		for _, name := range []string{"gatewayclasses." + gatewayv1.GroupName, definition} {
+			if err := served(ctx, s.cfg.Client, name); err != nil {
+				if ctx.Err() != nil {
+					return nil
+				}
+				return err
 			}
-			return err
 		}
 	}
-	if err := s.inform(ctx, &running, gateways); err != nil || ctx.Err() != nil {
-		return err
+	for _, r := range []schema.GroupVersionResource{classes, gateways} {
+		if err := s.inform(ctx, &running, r); err != nil || ctx.Err() != nil {
+			return err
+		}
 	}
 	if len(s.objects(gateways)) == 0 {
 		synced()
@@ -162,7 +167,7 @@ func (s *Source) follow(ctx context.Context, synced func()) error {
 	case <-ctx.Done():
 		return nil
 	}
-	for _, r := range []schema.GroupVersionResource{classes, grants, grpcRoutes, httpRoutes} {
+	for _, r := range []schema.GroupVersionResource{grants, grpcRoutes, httpRoutes} {
 		if s.cfg.Metadata != nil && served(ctx, s.cfg.Client, r.Resource+"."+r.Group) != nil {
 			continue // somebody has an API without this kind
 		}
@@ -256,8 +261,19 @@ func (s *Source) objects(r schema.GroupVersionResource) []metav1.Object {
 	return out
 }
 
-// Active implements gateway.Source.
-func (s *Source) Active() bool { return len(s.objects(gateways)) > 0 }
+// Active implements gateway.Source: there is a Gateway, or a class that waits to hear
+// that it is ours.
+func (s *Source) Active() bool {
+	if len(s.objects(gateways)) > 0 {
+		return true
+	}
+	for _, c := range s.ourClasses() {
+		if !meta.IsStatusConditionTrue(c.Status.Conditions, string(gatewayv1.GatewayClassConditionStatusAccepted)) {
+			return true
+		}
+	}
+	return false
+}
 
 // ourClasses are the names of the classes of this controller.
 func (s *Source) ourClasses() map[string]*gatewayv1.GatewayClass {
