@@ -38,6 +38,7 @@ func commands(peri string) map[string]command {
 		"crash":    own.crash,
 		"poweroff": own.poweroff,
 		"down":     own.down,
+		"archive":  archive,
 		"lab":      own.lab,
 		"server":   own.server,
 		"agent":    own.agent,

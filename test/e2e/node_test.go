@@ -151,7 +151,7 @@ func (n *node) variables(e environment) error {
 func (n *node) env() map[string]string {
 	return map[string]string{
 		"PERI": n.machine.Peri(), "REGISTRY": n.images.Address(), "REDIS": n.images.Address() + "/redis:1", "BUSYBOX": n.images.Address() + "/busybox:1", "NGINX": n.images.Address() + "/nginx:1", "ADMISSION": n.images.Address() + "/admission:1",
-		"NODE": nodeName, "NODE_IP": netlab.Address, "STATE": n.machine.StateDir(), "RUN": n.machine.RunDir(), "KUBECONFIG": n.machine.Kubeconfig(),
+		"NODE": nodeName, "NODE_IP": netlab.Address, "STATE": n.machine.StateDir(), "CGROUP": n.machine.CgroupRoot(), "RUN": n.machine.RunDir(), "KUBECONFIG": n.machine.Kubeconfig(),
 	}
 }
 
@@ -253,6 +253,9 @@ func (n *node) down(ctx context.Context) error {
 		if err := o.down(ctx); err != nil {
 			return err
 		}
+	}
+	if _, err := os.Stat(n.machine.StateDir()); errors.Is(err, os.ErrNotExist) {
+		return nil // no peri ever ran here
 	}
 	if err := n.machine.Down(ctx); err != nil {
 		return err

@@ -129,6 +129,9 @@ func (m *Machine) Name() string { return m.config.Name }
 // Peri is the binary under test.
 func (m *Machine) Peri() string { return m.config.Peri }
 
+// CgroupRoot is the cgroup below which everything of the machine is to be.
+func (m *Machine) CgroupRoot() string { return m.cgroup }
+
 // StateDir, RunDir and Kubeconfig are those of the node.
 func (m *Machine) StateDir() string   { return filepath.Join(m.dir, "state") }
 func (m *Machine) RunDir() string     { return filepath.Join(m.dir, "run") }
