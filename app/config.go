@@ -99,6 +99,13 @@ type Config struct {
 	// PodManifests is a directory of static pods.
 	PodManifests string `json:"pod-manifest-path,omitempty"`
 
+	// Manifests are directories whose files are applied and kept; default:
+	// <state-dir>/manifests, and /etc/periplus/manifests for the usual state directory.
+	Manifests []string `json:"manifests,omitempty"`
+	// ImageArchives is a directory whose image archives are imported; default:
+	// <state-dir>/images.
+	ImageArchives string `json:"image-archives,omitempty"`
+
 	// ComponentKubeconfig is the identity of a part that runs alone.
 	ComponentKubeconfig string `json:"component-kubeconfig,omitempty"`
 

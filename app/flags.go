@@ -44,6 +44,8 @@ func (c *Config) Flags(f *pflag.FlagSet) {
 	f.StringSliceVar(&c.ImagePeers, "image-peers", c.ImagePeers, "image sockets of other nodes on this machine, which are asked before a registry")
 	f.StringVar(&c.ResolvConf, "resolv-conf", c.ResolvConf, "resolver configuration of this machine")
 	f.StringVar(&c.PodManifests, "pod-manifest-path", c.PodManifests, "directory of static pods")
+	f.StringSliceVar(&c.Manifests, "manifests", c.Manifests, "directories whose files are applied and kept (default: <state-dir>/manifests)")
+	f.StringVar(&c.ImageArchives, "image-archives", c.ImageArchives, "directory whose image archives are imported (default: <state-dir>/images)")
 	f.StringVar(&c.LogLevel, "log-level", c.LogLevel, "debug, info, warn or error")
 	f.StringVar(&c.LogFormat, "log-format", c.LogFormat, "text or json")
 }

@@ -90,7 +90,7 @@ func (w *worker) runEmbedded(ctx context.Context, ready func()) error {
 		return err
 	}
 	defer layers.Close()
-	images, err := image.Open(w.config.imagesDir(), image.Options{Layers: layers, Mirrors: w.config.RegistryMirrors, Elsewhere: w.imagePeers(), Log: log})
+	images, err := image.Open(w.config.imagesDir(), image.Options{Layers: layers, Mirrors: w.config.RegistryMirrors, Elsewhere: w.imagePeers(), Programs: programs(w.config), Log: log})
 	if err != nil {
 		return err
 	}
@@ -98,6 +98,8 @@ func (w *worker) runEmbedded(ctx context.Context, ready func()) error {
 	if _, err := images.EnsureSelf(ctx, "/proc/self/exe", Release); err != nil {
 		return fmt.Errorf("make the image periplus.io/peri:%s: %w", Release, err)
 	}
+	dropped := w.config.imageArchives(images, log)
+	dropped.Import(ctx)
 	w.network, err = bridge.New(w.bridgeConfig(log))
 	if err != nil {
 		return err
@@ -127,6 +129,7 @@ func (w *worker) runEmbedded(ctx context.Context, ready func()) error {
 	}
 	return base.RunAll(ctx,
 		base.Component{Name: "containers", Run: w.embedded.Run},
+		base.Component{Name: "image archives", Run: dropped.Run},
 		base.Component{Name: "CRI socket", Run: func(ctx context.Context) error { return cri.Serve(ctx, socket, w.embedded, images) }},
 		base.Component{Name: "image socket", Run: func(ctx context.Context) error { return serveHTTP(ctx, adminSocket, admin.Handler(images)) }},
 		base.Component{Name: "ready", Run: func(ctx context.Context) error {

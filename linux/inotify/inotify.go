@@ -18,6 +18,10 @@ const (
 	Write  Op = unix.IN_MODIFY
 	Create Op = unix.IN_CREATE | unix.IN_MOVED_TO
 	Remove Op = unix.IN_DELETE | unix.IN_MOVED_FROM
+	// Moved is the part of Create that brings a whole file. Closed, after writing, is
+	// told only to those who ask for it.
+	Moved  Op = unix.IN_MOVED_TO
+	Closed Op = unix.IN_CLOSE_WRITE
 	// Lost: events were dropped by the kernel, or the directory itself is gone.
 	Lost Op = unix.IN_Q_OVERFLOW | unix.IN_IGNORED | unix.IN_UNMOUNT
 )
@@ -38,14 +42,22 @@ type Watcher struct {
 	pending []byte
 }
 
-// Watch begins to watch dir: no change after it returns is missed.
-func Watch(dir string) (*Watcher, error) {
+// Watch begins to watch dir for writing, creation and removal: no change after it
+// returns is missed. Ops, if given, are what is told instead.
+func Watch(dir string, ops ...Op) (*Watcher, error) {
+	mask := Write | Create | Remove
+	for i, op := range ops {
+		if i == 0 {
+			mask = 0
+		}
+		mask |= op
+	}
 	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
 	if err != nil {
 		return nil, fmt.Errorf("inotify: %w (raise fs.inotify.max_user_instances)", err)
 	}
 	f := os.NewFile(uintptr(fd), "inotify")
-	if _, err := unix.InotifyAddWatch(fd, dir, uint32(Write|Create|Remove)|unix.IN_ONLYDIR); err != nil {
+	if _, err := unix.InotifyAddWatch(fd, dir, uint32(mask)|unix.IN_ONLYDIR); err != nil {
 		f.Close() //nolint:errcheck // nothing was written
 		return nil, fmt.Errorf("inotify: watch %s: %w", dir, err)
 	}
