@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"path/filepath"
 	"strconv"
 	"sync"
 	"time"
@@ -23,12 +24,14 @@ import (
 
 	"github.com/periplus/periplus/apiserver/admission"
 	"github.com/periplus/periplus/base"
+	"github.com/periplus/periplus/containers/image"
 	"github.com/periplus/periplus/mesh"
 	"github.com/periplus/periplus/mesh/ca"
 	"github.com/periplus/periplus/mesh/crd"
 	"github.com/periplus/periplus/mesh/inject"
 	"github.com/periplus/periplus/mesh/pilot"
 	"github.com/periplus/periplus/mesh/publish"
+	"github.com/periplus/periplus/mesh/sidecar/bin"
 	"github.com/periplus/periplus/mesh/validate"
 )
 
@@ -216,11 +219,7 @@ func serveGRPC(ctx context.Context, server *grpc.Server, l net.Listener) error {
 func serveWebhooks(ctx context.Context, l net.Listener, a *ca.Authority, roots *publish.Roots, log *slog.Logger) error {
 	mux := http.NewServeMux()
 	mux.Handle(inject.Path, inject.NewHandler(inject.Config{
-		Image: inject.Image{
-			Name: mesh.ProxyImage + ":" + Release,
-			Init: []string{"/peri", "mesh-init"}, Proxy: []string{"/peri", "mesh-proxy"},
-		},
-		Prepare: roots.Ensure, Log: log,
+		Image: sidecarImage(), Prepare: roots.Ensure, Log: log,
 	}))
 	mux.Handle(validate.Path, validate.Handler())
 	secure := &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}, GetCertificate: a.ServerCertificate}
@@ -231,4 +230,21 @@ func serveWebhooks(ctx context.Context, l net.Listener, a *ca.Authority, roots *
 		return fmt.Errorf("webhooks on port %s: %w", strconv.Itoa(mesh.WebhookPort), err)
 	}
 	return nil
+}
+
+// sidecarImage is what sidecars run: the small program, unless this peri was built
+// without it.
+func sidecarImage() inject.Image {
+	if bin.Present() {
+		return inject.Image{Name: mesh.ProxyImage + ":" + Release, Init: []string{"/sidecar", "init"}, Proxy: []string{"/sidecar", "proxy"}}
+	}
+	return inject.Image{Name: mesh.WholeImage + ":" + Release, Init: []string{"/peri", "mesh-init"}, Proxy: []string{"/peri", "mesh-proxy"}}
+}
+
+// programs are the images that a node makes of what peri carries inside.
+func programs(c *Config) []image.Program {
+	return []image.Program{{
+		Name: mesh.ProxyImage, Version: Release, File: "sidecar",
+		Extract: func() (string, error) { return bin.Extract(filepath.Join(c.containersDir(), "bin")) },
+	}}
 }

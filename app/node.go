@@ -31,6 +31,7 @@ import (
 	"github.com/periplus/periplus/containers/image/admin"
 	"github.com/periplus/periplus/containers/snapshot/overlayfs"
 	"github.com/periplus/periplus/cri"
+	"github.com/periplus/periplus/gateway/crd"
 	"github.com/periplus/periplus/journey"
 	"github.com/periplus/periplus/kubelet"
 	"github.com/periplus/periplus/kubelet/node"
@@ -62,6 +63,8 @@ type worker struct {
 	clientCAs func() *x509.CertPool
 	// together says that the API server is in this process.
 	together bool
+	// define makes definitions of custom resources that are part of the program; only if together.
+	define crd.Definer
 	// objectInformers gives shared informers of ConfigMaps and Secrets, or nil to watch single objects.
 	objectInformers func(informers.SharedInformerFactory) informers.SharedInformerFactory
 }

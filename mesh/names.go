@@ -56,8 +56,13 @@ const (
 	Outbound = "outbound"
 )
 
-// ProxyImage is the program that proxies are made of; the version is added.
-const ProxyImage = "periplus.io/peri"
+// Images that sidecars are made of; the version is added.
+const (
+	// ProxyImage is the sidecar alone.
+	ProxyImage = "periplus.io/sidecar"
+	// WholeImage is all of peri, which can be a sidecar too, with more memory.
+	WholeImage = "periplus.io/peri"
+)
 
 // Application protocols (ALPN) of mutual TLS between proxies.
 const (

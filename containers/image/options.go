@@ -59,6 +59,8 @@ type Options struct {
 	// registry: other nodes of this machine may have it. ErrNotFound says that they
 	// do not.
 	Elsewhere func(ctx context.Context, ref string) (io.ReadCloser, error)
+	// Programs are images that are made here when they are first asked for.
+	Programs []Program
 	// Log receives what goes wrong in the background. nil means slog.Default.
 	Log *slog.Logger
 }

@@ -37,6 +37,11 @@ func (s *Store) Pull(ctx context.Context, ref string, o PullOptions) (*Image, er
 	if r.Name() == SelfName {
 		return s.pullSelf(r)
 	}
+	for i := range s.options.Programs {
+		if p := &s.options.Programs[i]; r.Name() == p.Name && r.Tag == p.Version {
+			return s.pulls.do(ctx, r.String(), func(ctx context.Context) (*Image, error) { return s.program(ctx, r, p) })
+		}
+	}
 	img, err := s.pulls.do(ctx, r.String()+" "+o.Platform+" "+o.Auth.fingerprint(), func(ctx context.Context) (*Image, error) {
 		if img := s.fromElsewhere(ctx, r); img != nil {
 			return img, nil

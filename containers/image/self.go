@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 
 	"github.com/opencontainers/go-digest"
@@ -49,22 +50,40 @@ func (s *Store) EnsureSelf(ctx context.Context, exe, version string) (*Image, er
 	if err != nil {
 		return nil, fmt.Errorf("self image: %w", err)
 	}
-	r, err := s.selfRecord(key, size, ref)
+	img, err := s.ensureBuilt(ctx, built{ref: ref, program: "peri", exe: exe, certs: certs, key: key, size: size})
 	if err != nil {
 		return nil, fmt.Errorf("self image: %w", err)
+	}
+	return img, nil
+}
+
+// built is an image that is made of one program.
+type built struct {
+	ref     Reference
+	program string // its name in the root directory
+	exe     string // where it is
+	certs   string // the trusted authorities; empty: none
+	key     string // identifies the content
+	size    int64
+}
+
+// ensureBuilt makes the image unless it is there, and removes those of other builds.
+func (s *Store) ensureBuilt(ctx context.Context, b built) (*Image, error) {
+	r, err := selfRecord(b)
+	if err != nil {
+		return nil, err
 	}
 	if img, held := s.haveSelf(r.ID); held {
-		return img, s.dropOtherSelves(r.ID)
+		return img, s.dropOtherSelves(r.ID, b.program)
 	}
-	err = s.layers.Build(ctx, r.chainID(), func(dir string) error { return fillSelf(dir, exe, certs) })
-	if err != nil {
-		return nil, fmt.Errorf("self image: %w", err)
+	if err := s.layers.Build(ctx, r.chainID(), func(dir string) error { return fillSelf(dir, b) }); err != nil {
+		return nil, err
 	}
 	img, err := s.add(r)
 	if err != nil {
-		return nil, fmt.Errorf("self image: %w", err)
+		return nil, err
 	}
-	return img, s.dropOtherSelves(r.ID)
+	return img, s.dropOtherSelves(r.ID, b.program)
 }
 
 // haveSelf looks for the image of this very build, with its layer.
@@ -78,15 +97,16 @@ func (s *Store) haveSelf(id string) (*Image, bool) {
 	return e.image, true
 }
 
-// dropOtherSelves removes the images of other builds. Containers that run on
-// them keep their layer.
-func (s *Store) dropOtherSelves(id string) error {
+// dropOtherSelves removes the images of other builds of a program. Containers that
+// run on them keep their layer.
+func (s *Store) dropOtherSelves(id, program string) error {
 	s.writing.Lock()
 	defer s.writing.Unlock()
 	s.mu.Lock()
 	var others []*entry
 	for _, e := range s.images {
-		if e.record.Self != "" && e.record.ID != id {
+		// Its names are the new one's by now.
+		if e.record.Self != "" && e.record.ID != id && slices.Equal(e.record.Spec.Config.Entrypoint, []string{"/" + program}) {
 			others = append(others, e)
 		}
 	}
@@ -155,15 +175,16 @@ func buildID(exe string) (string, error) {
 }
 
 // selfRecord makes the configuration and the manifest, which are the same for the same key.
-func (s *Store) selfRecord(key string, size int64, ref Reference) (record, error) {
+func selfRecord(b built) (record, error) {
+	key, size, ref := b.key, b.size, b.ref
 	diff := digest.Digest("sha256:" + key)
 	spec := v1.Image{
 		Platform: v1.Platform{OS: "linux", Architecture: runtime.GOARCH},
 		Config: v1.ImageConfig{
-			Entrypoint: []string{"/peri"},
+			Entrypoint: []string{"/" + b.program},
 			Env:        []string{"PATH=/", "HOME=/tmp"},
 			WorkingDir: "/",
-			Labels:     map[string]string{"org.opencontainers.image.title": "peri", "org.opencontainers.image.version": ref.Tag},
+			Labels:     map[string]string{"org.opencontainers.image.title": b.program, "org.opencontainers.image.version": ref.Tag},
 		},
 		RootFS: v1.RootFS{Type: "layers", DiffIDs: []digest.Digest{diff}},
 	}
@@ -189,15 +210,14 @@ func (s *Store) selfRecord(key string, size int64, ref Reference) (record, error
 	}, nil
 }
 
-// fillSelf makes the file system of the self image.
-func fillSelf(dir, exe, certs string) error {
-	fi, err := os.Stat(exe)
+// fillSelf makes the file system of the image.
+func fillSelf(dir string, b built) error {
+	fi, err := os.Stat(b.exe)
 	if err != nil {
 		return err
 	}
 	const runnable = 0o555
-	peri := filepath.Join(dir, "peri")
-	if err := fsat.Share(exe, peri, fi.Mode().Perm()&runnable == runnable); err != nil {
+	if err := fsat.Share(b.exe, filepath.Join(dir, b.program), fi.Mode().Perm()&runnable == runnable); err != nil {
 		return err
 	}
 	for _, d := range []string{"tmp", "etc/ssl/certs", "proc", "sys", "dev", "run", "var/run"} {
@@ -206,7 +226,7 @@ func fillSelf(dir, exe, certs string) error {
 		}
 	}
 	files := map[string]string{
-		"etc/passwd":        "root:x:0:0:root:/:/peri\nnobody:x:65534:65534:nobody:/:/peri\n",
+		"etc/passwd":        "root:x:0:0:root:/:/" + b.program + "\nnobody:x:65534:65534:nobody:/:/" + b.program + "\n",
 		"etc/group":         "root:x:0:\nnogroup:x:65534:\n",
 		"etc/nsswitch.conf": "hosts: files dns\n",
 	}
@@ -215,23 +235,23 @@ func fillSelf(dir, exe, certs string) error {
 			return err
 		}
 	}
-	if certs != "" {
-		if err := fsat.Share(certs, filepath.Join(dir, "etc/ssl/certs/ca-certificates.crt"), false); err != nil {
+	if b.certs != "" {
+		if err := fsat.Share(b.certs, filepath.Join(dir, "etc/ssl/certs/ca-certificates.crt"), false); err != nil {
 			return err
 		}
 	}
-	return openUp(dir)
+	return openUp(dir, b.program)
 }
 
 // openUp makes everything readable for all, whatever the umask was, and tmp writable.
-func openUp(dir string) error {
+func openUp(dir, program string) error {
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
 			return err
 		case d.IsDir():
 			return os.Chmod(path, 0o755)
-		case d.Name() == "peri": // perhaps the binary itself
+		case d.Name() == program: // perhaps the binary itself
 			return nil
 		}
 		return os.Chmod(path, 0o644)

@@ -1,17 +1,11 @@
 package bin
 
 import (
-	"bytes"
-	"compress/gzip"
-	"crypto/sha256"
 	"embed"
-	"encoding/hex"
 	"errors"
-	"fmt"
-	"io"
-	"os"
-	"path/filepath"
-	"runtime"
+	"io/fs"
+
+	"github.com/periplus/periplus/base/program"
 )
 
 //go:generate ./generate.sh
@@ -29,32 +23,8 @@ var ErrMissing = errors.New("this peri was built without the container monitor: 
 // Extract puts the program below dir, unless this version is there, and
 // returns its path. Programs of other versions stay: one may be running.
 func Extract(dir string) (string, error) {
-	packed, err := files.ReadFile("monitor-" + runtime.GOARCH + ".gz")
-	if err != nil {
+	if _, err := fs.Stat(files, program.Packed("monitor")); err != nil {
 		return "", ErrMissing
 	}
-	digest := sha256.Sum256(packed)
-	path := filepath.Join(dir, "monitor-"+hex.EncodeToString(digest[:6]))
-	if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
-		return path, nil
-	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return "", err
-	}
-	r, err := gzip.NewReader(bytes.NewReader(packed))
-	if err != nil {
-		return "", fmt.Errorf("embedded container monitor: %w", err)
-	}
-	f, err := os.CreateTemp(dir, ".monitor-")
-	if err != nil {
-		return "", err
-	}
-	defer os.Remove(f.Name())
-	_, err = io.Copy(f, r)
-	// Synced: a name that exists must stand for the whole program after a power loss.
-	err = errors.Join(err, f.Chmod(0o755), f.Sync(), f.Close())
-	if err != nil {
-		return "", fmt.Errorf("extract the container monitor: %w", err)
-	}
-	return path, os.Rename(f.Name(), path)
+	return program.Extract(files, "monitor", dir)
 }
