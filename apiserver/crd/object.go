@@ -137,12 +137,11 @@ func (o *Object) takeMeta(all map[string]any, unknown *[]string) error {
 	if !found || raw == nil {
 		return nil
 	}
-	if unknown == nil {
-		if m, ok := raw.(map[string]any); ok && runtime.DefaultUnstructuredConverter.FromUnstructured(m, &o.ObjectMeta) == nil {
-			return nil
-		}
-		o.ObjectMeta = metav1.ObjectMeta{}
+	// The usual case: nothing unknown, nothing malformed. What is wrong is told by the longer way.
+	if m, ok := raw.(map[string]any); ok && runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(m, &o.ObjectMeta, unknown != nil) == nil {
+		return nil
 	}
+	o.ObjectMeta = metav1.ObjectMeta{}
 	meta, _, paths, err := objectmeta.GetObjectMetaWithOptions(all, objectmeta.ObjectMetaOptions{
 		DropMalformedFields: unknown == nil, ReturnUnknownFieldPaths: unknown != nil,
 	})

@@ -124,6 +124,7 @@ func (r *Resource) View() *View {
 // client wants to be told: unknown and duplicate fields.
 type Decoder interface {
 	runtime.Object
+	MarshalJSON() ([]byte, error)
 	DecodeStrict(data []byte) (strict []error, err error)
 }
 
@@ -156,6 +157,7 @@ type Env struct {
 	NodePortLow  int32 // first node port, 30000
 	NodePortHigh int32 // last node port, 32767
 	Objects      Reader
+	Shared       bool // other API servers write to the same store
 }
 
 // A Reader reads current objects from the server's own caches. Objects are
