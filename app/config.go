@@ -67,7 +67,8 @@ type Config struct {
 
 	// IngressHTTPPort and IngressHTTPSPort are where Ingresses are served on every
 	// node, from the first one on; 0 serves none on this machine. GatewayAPI makes the
-	// kinds of the Gateway API and serves them too.
+	// kinds of the Gateway API at the start; they are served as soon as they are there,
+	// whoever has made them.
 	IngressHTTPPort  int  `json:"ingress-http-port,omitempty"`
 	IngressHTTPSPort int  `json:"ingress-https-port,omitempty"`
 	GatewayAPI       bool `json:"gateway-api,omitempty"`
@@ -119,7 +120,7 @@ type Config struct {
 func Defaults() Config {
 	return Config{
 		StateDir: "/var/lib/periplus", RunDir: "/run/periplus", Kubeconfig: "/etc/periplus/kubeconfig.yaml",
-		APIPort: 6443, KubeletPort: 10250, IngressHTTPPort: 80, IngressHTTPSPort: 443, GatewayAPI: true,
+		APIPort: 6443, KubeletPort: 10250, IngressHTTPPort: 80, IngressHTTPSPort: 443,
 		ClusterCIDR: "10.42.0.0/16", ServiceCIDR: "10.43.0.0/16", ClusterDNS: "10.43.0.10", ClusterDomain: "cluster.local",
 		PodNetwork: "vxlan", ProxyMode: "nftables", Controllers: []string{"*"}, CgroupRoot: "/", ResolvConf: "/etc/resolv.conf",
 		LogLevel: "info", LogFormat: "text",

@@ -30,7 +30,7 @@ func (c *Config) Flags(f *pflag.FlagSet) {
 	f.StringVar(&c.ClusterDomain, "cluster-domain", c.ClusterDomain, "domain of the cluster's names")
 	f.IntVar(&c.IngressHTTPPort, "ingress-http-port", c.IngressHTTPPort, "port on which every node serves Ingresses over HTTP (0: none)")
 	f.IntVar(&c.IngressHTTPSPort, "ingress-https-port", c.IngressHTTPSPort, "port on which every node serves Ingresses over HTTPS")
-	f.BoolVar(&c.GatewayAPI, "gateway-api", c.GatewayAPI, "make the kinds of the Gateway API and serve them")
+	f.BoolVar(&c.GatewayAPI, "gateway-api", c.GatewayAPI, "make the kinds of the Gateway API, which stay; they are served as soon as they are there")
 	f.StringSliceVar(&c.EtcdEndpoints, "etcd-servers", c.EtcdEndpoints, "external etcd to use instead of the embedded one")
 	f.StringVar(&c.EtcdCA, "etcd-cafile", c.EtcdCA, "authority of the external etcd")
 	f.StringVar(&c.EtcdCert, "etcd-certfile", c.EtcdCert, "client certificate towards the external etcd")

@@ -45,13 +45,11 @@ func (w *worker) gatewayStage(after ...string) stage {
 			return err
 		}
 		sources := gatewayall.Config{Client: c, Informers: w.shared(), MakeClasses: w.together, Namespaces: w.together, Log: w.log}
-		if w.config.GatewayAPI {
-			if sources.Dynamic, err = dynamic.NewForConfig(config); err != nil {
-				return err
-			}
-			if sources.Metadata, err = metadata.NewForConfig(config); err != nil {
-				return err
-			}
+		if sources.Dynamic, err = dynamic.NewForConfig(config); err != nil {
+			return err
+		}
+		if sources.Metadata, err = metadata.NewForConfig(config); err != nil {
+			return err
 		}
 		broadcaster, stop := recordEvents(ctx, c)
 		defer stop()
@@ -71,7 +69,7 @@ func (w *worker) gatewayStage(after ...string) stage {
 			base.Component{Name: "gateway", Run: server.Run},
 			base.Component{Name: "definitions of the Gateway API", Run: func(ctx context.Context) error {
 				if w.together && w.config.GatewayAPI {
-					if err := crd.Apply(ctx, sources.Metadata, sources.Dynamic); err != nil && ctx.Err() == nil {
+					if err := crd.Apply(ctx, sources.Metadata, w.define); err != nil && ctx.Err() == nil {
 						log.Error("The kinds of the Gateway API could not be made", base.KeyError, err)
 					}
 				}
@@ -114,7 +112,6 @@ func ensureGateway(ctx context.Context, c kubernetes.Interface) error {
 			rule(networkingv1.GroupName, write, "ingresses/status"),
 			rule(api, write, "gatewayclasses/status", "gateways/status", "httproutes/status", "grpcroutes/status"),
 			rule(api, []string{"create"}, "gatewayclasses"),
-			rule("apiextensions.k8s.io", []string{"create"}, "customresourcedefinitions"),
 			rule("", []string{"create", "patch", "update"}, "events"),
 		)...),
 	)
