@@ -236,9 +236,9 @@ func serveWebhooks(ctx context.Context, l net.Listener, a *ca.Authority, roots *
 // without it.
 func sidecarImage() inject.Image {
 	if bin.Present() {
-		return inject.Image{Name: mesh.ProxyImage + ":" + Release, Init: []string{"/sidecar", "init"}, Proxy: []string{"/sidecar", "proxy"}}
+		return inject.Image{Name: mesh.ProxyImage + ":" + Release, Init: []string{"/sidecar", "init"}, Proxy: []string{"/sidecar", "proxy"}, Wait: []string{"/sidecar", "wait"}}
 	}
-	return inject.Image{Name: mesh.WholeImage + ":" + Release, Init: []string{"/peri", "mesh-init"}, Proxy: []string{"/peri", "mesh-proxy"}}
+	return inject.Image{Name: mesh.WholeImage + ":" + Release, Init: []string{"/peri", "mesh-init"}, Proxy: []string{"/peri", "mesh-proxy"}, Wait: []string{"/peri", "mesh-wait"}}
 }
 
 // programs are the images that a node makes of what peri carries inside.

@@ -1,3 +1,3 @@
-// Package mesh is "peri mesh-init" and "peri mesh-proxy": the two programs that the
-// mesh adds to a pod. People do not type them.
+// Package mesh is "peri mesh-init", "peri mesh-proxy" and "peri mesh-wait": what the
+// mesh adds to a pod, where it has not the small program for it. People do not type them.
 package mesh

@@ -20,5 +20,9 @@ func New() []*cobra.Command {
 				return sidecar.Main(cmd.Context(), args, cmd.OutOrStdout())
 			},
 		},
+		{
+			Use: "mesh-wait", Short: "wait for a pod's sidecar", Hidden: true, Args: cobra.NoArgs,
+			RunE: func(cmd *cobra.Command, _ []string) error { return sidecar.Wait(cmd.Context()) },
+		},
 	}
 }

@@ -23,8 +23,9 @@ const (
 type Image struct {
 	// Name of the image.
 	Name string
-	// Init is the command of istio-init, Proxy that of istio-proxy.
-	Init, Proxy []string
+	// Init is the command of istio-init, Proxy that of istio-proxy. Wait succeeds when
+	// the proxy is ready.
+	Init, Proxy, Wait []string
 }
 
 // addSidecar adds all that a pod of the mesh has to p.
@@ -125,8 +126,9 @@ func proxyContainer(p *corev1.Pod, image Image, o *options, owner, probers strin
 		RestartPolicy:   ptr(corev1.ContainerRestartPolicyAlways),
 		ImagePullPolicy: corev1.PullIfNotPresent,
 		Ports:           []corev1.ContainerPort{{Name: "http-envoy-prom", ContainerPort: mesh.MetricsPort, Protocol: corev1.ProtocolTCP}},
-		StartupProbe:    &corev1.Probe{ProbeHandler: ready, PeriodSeconds: 1, TimeoutSeconds: 3, FailureThreshold: 600, SuccessThreshold: 1},
-		ReadinessProbe:  &corev1.Probe{ProbeHandler: ready, PeriodSeconds: 15, TimeoutSeconds: 3, FailureThreshold: 4, SuccessThreshold: 1},
+		// A request would come too early and be repeated a second later: this one waits.
+		StartupProbe:   &corev1.Probe{ProbeHandler: corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: image.Wait}}, PeriodSeconds: 1, TimeoutSeconds: 10, FailureThreshold: 600, SuccessThreshold: 1},
+		ReadinessProbe: &corev1.Probe{ProbeHandler: ready, PeriodSeconds: 15, TimeoutSeconds: 3, FailureThreshold: 4, SuccessThreshold: 1},
 		SecurityContext: &corev1.SecurityContext{
 			AllowPrivilegeEscalation: ptr(false), Privileged: ptr(false), ReadOnlyRootFilesystem: ptr(true),
 			RunAsGroup: ptr(int64(mesh.ProxyID)), RunAsUser: ptr(int64(mesh.ProxyID)), RunAsNonRoot: ptr(true),

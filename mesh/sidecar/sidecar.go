@@ -137,6 +137,7 @@ func (s *Sidecar) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	tellWaiter()
 	return base.RunAll(ctx,
 		base.Component{Name: "certificates", Run: s.certs.Run},
 		base.Component{Name: "discovery", Run: s.disco.Run},
