@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"syscall"
 
 	"github.com/periplus/periplus/base/pki"
@@ -39,7 +40,7 @@ func openState(dir string) (release func(), err error) {
 	path := filepath.Join(dir, markerName)
 	data, err := os.ReadFile(path)
 	switch {
-	case errors.Is(err, fs.ErrNotExist) && len(entries) > 0:
+	case errors.Is(err, fs.ErrNotExist) && foreign(entries):
 		return nil, fmt.Errorf("state directory %s holds %q and more, and is not Periplus's (it has no %s): choose an empty or new directory with --state-dir", dir, entries[0].Name(), markerName)
 	case errors.Is(err, fs.ErrNotExist):
 		data, err = json.Marshal(marker{layout, Release})
@@ -60,6 +61,14 @@ func openState(dir string) (release func(), err error) {
 		return nil, fmt.Errorf("state directory %s was written by a newer Periplus (layout %d, this one knows %d): use that version, or another directory", dir, m.Layout, layout)
 	}
 	return lock(path)
+}
+
+// foreign reports that there is more than the directories into which people drop files
+// before the first start.
+func foreign(entries []fs.DirEntry) bool {
+	return slices.ContainsFunc(entries, func(e fs.DirEntry) bool {
+		return !e.IsDir() || e.Name() != "manifests" && e.Name() != "images"
+	})
 }
 
 // lock holds the marker file locked until release is called or the process ends.

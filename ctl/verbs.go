@@ -8,6 +8,7 @@ import (
 	"github.com/periplus/periplus/ctl/daemon"
 	"github.com/periplus/periplus/ctl/down"
 	"github.com/periplus/periplus/ctl/image"
+	"github.com/periplus/periplus/ctl/install"
 	"github.com/periplus/periplus/ctl/kubectl"
 	"github.com/periplus/periplus/ctl/lint"
 	"github.com/periplus/periplus/ctl/mesh"
@@ -31,6 +32,8 @@ func verbs() []*cobra.Command {
 		clusters.New(),
 		run.New(),
 		trace.New(),
+		install.New(),
+		install.NewUninstall(),
 		why.New(),
 		lint.New(),
 		kubectl.New(),

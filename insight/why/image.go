@@ -156,7 +156,12 @@ func f(pattern string, check func(f pull) *insight.Finding) func(f pull) *insigh
 func (f pull) found(what, reason string, args ...any) *insight.Finding {
 	w := workloadOf(f.c.s, f.c.pod)
 	out := &insight.Finding{What: fmt.Sprintf(what, args...), Why: reason, Evidence: []string{shorten(f.c.waitLine())}}
-	out.Evidence = append(out.Evidence, eventLines(f.c.s, f.c.pod, "Failed")...)
+	for _, e := range slices.Backward(f.c.s.Events(f.c.pod)) {
+		if e.Reason == "Failed" && strings.HasPrefix(e.Message, "Failed to pull image") {
+			out.Evidence = append(out.Evidence, shorten(f.c.s.EventLine(e)))
+			break
+		}
+	}
 	if w.ref.Kind == "Job" || w.ref.Kind == "CronJob" {
 		out.Mend = []insight.Mend{w.edit("name an image that exists")}
 		return out

@@ -14,6 +14,8 @@ func (r *Report) Print(w io.Writer) error {
 	p := &printer{w: w}
 	p.line("%s %s %s.", r.Object.Kind, qualified(r.Object), r.State)
 	switch r.Verdict {
+	case IsHealthy:
+		p.line("Nothing is wrong.")
 	case IsStarting:
 		p.line("Nothing is wrong so far: it is starting.")
 	case IsUnknown:
