@@ -47,10 +47,10 @@ spec:
               cronSpec: {type: string, pattern: '^(\d+|\*)(/\d+)?(\s+(\d+|\*)(/\d+)?){4}$'}
               image: {type: string, default: busybox}
               replicas: {type: integer, minimum: 1, maximum: 10, default: 1}
-              port: {x-kubernetes-int-or-string: true}
+              port: {x-kubernetes-int-or-string: true, anyOf: [{type: integer}, {type: string}], nullable: true}
               loose: {type: object, x-kubernetes-preserve-unknown-fields: true}
               min: {type: integer}
-              max: {type: integer}
+              max: {type: integer, not: {enum: [13]}}
             x-kubernetes-validations:
             - {rule: "!has(self.min) || !has(self.max) || self.min <= self.max", message: min must not be above max}
             - {rule: "self.image == oldSelf.image", message: image is immutable}
@@ -385,6 +385,12 @@ func TestDiscoveryOfCustomResources(t *testing.T) {
 	body, err := typed.RESTClient().Get().AbsPath("/openapi/v3/apis/stable.example.com/v1").Do(t.Context()).Raw()
 	if err != nil || !strings.Contains(string(body), "A CronTab runs something now and then.") || !strings.Contains(string(body), `"x-kubernetes-int-or-string":true`) {
 		t.Errorf("%v %.300s", err, body)
+	}
+	if _, err := typed.RESTClient().Get().AbsPath("/openapi/v3/apis/stable.example.com/v1").SetHeader("Accept", "application/com.github.proto-openapi.spec.v3@v1.0+protobuf").Do(t.Context()).Raw(); err != nil {
+		t.Errorf("protobuf of v3: %v", err)
+	}
+	if document, err := typed.Discovery().OpenAPISchema(); err != nil || document.GetDefinitions() == nil { // protobuf of v2
+		t.Errorf("v2 for kubectl: %v", err)
 	}
 	if body, err = typed.RESTClient().Get().AbsPath("/openapi/v2").Do(t.Context()).Raw(); err != nil || !strings.Contains(string(body), "com.example.stable.v1.CronTab") {
 		t.Errorf("v2: %v", err)

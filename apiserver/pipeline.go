@@ -30,7 +30,7 @@ func (s *Server) pipeline(discovery http.Handler) http.Handler {
 	routes.Handle("/api", discovery)
 	routes.Handle("/apis", discovery)
 	documents := openapi.New(s.rest.Listings, s.config.Version)
-	documents.Schemas, documents.Tags = s.crds.Schema, s.crds.Tag
+	documents.Schemas, documents.SchemasV2, documents.Tags = s.crds.Schema, s.crds.SchemaV2, s.crds.Tag
 	routes.Handle("/openapi/", documents)
 	routes.HandleFunc("/version", s.version)
 	routes.HandleFunc("/version/", s.version)

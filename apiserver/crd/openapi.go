@@ -3,13 +3,24 @@ package crd
 import (
 	"strconv"
 
+	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+	openapiv2 "k8s.io/apiextensions-apiserver/pkg/controller/openapi/v2"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/kube-openapi/pkg/validation/spec"
 )
 
-// Schema returns the schema of a custom kind, for OpenAPI documents and for field
+// Schema returns the schema of a custom kind, for OpenAPI v3 documents and for field
 // management; nil if the kind is not served. The caller may modify it.
 func (s *Server) Schema(gvk schema.GroupVersionKind) *spec.Schema {
+	return s.schema(gvk, func(s *structuralschema.Structural) *structuralschema.Structural { return s })
+}
+
+// SchemaV2 is Schema with what OpenAPI v2 can express, and kubectl understands.
+func (s *Server) SchemaV2(gvk schema.GroupVersionKind) *spec.Schema {
+	return s.schema(gvk, openapiv2.ToStructuralOpenAPIV2)
+}
+
+func (s *Server) schema(gvk schema.GroupVersionKind, form func(*structuralschema.Structural) *structuralschema.Structural) *spec.Schema {
 	s.mu.RLock()
 	v := s.kinds[gvk]
 	s.mu.RUnlock()
@@ -20,7 +31,7 @@ func (s *Server) Schema(gvk schema.GroupVersionKind) *spec.Schema {
 	if c.structural == nil {
 		return nil
 	}
-	out := c.structural.ToKubeOpenAPI()
+	out := form(c.structural).ToKubeOpenAPI()
 	if v.preserve {
 		out.AddExtension("x-kubernetes-preserve-unknown-fields", true)
 	}

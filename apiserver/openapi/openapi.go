@@ -43,6 +43,8 @@ type Handler struct {
 	// Schemas returns the schemas of kinds without a Go type (custom resources);
 	// nil, or a nil result, means that nothing is known. Set it before the first request.
 	Schemas func(schema.GroupVersionKind) *spec.Schema
+	// SchemasV2 is Schemas for OpenAPI v2, which can say less; by default the same.
+	SchemasV2 func(schema.GroupVersionKind) *spec.Schema
 	// Tags names the state of the schema that Schemas returns.
 	Tags func(schema.GroupVersionKind) string
 
@@ -97,8 +99,12 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		for i := range all {
 			parts = append(parts, h.etag(&all[i]))
 		}
+		custom := h.Schemas
+		if h.SchemasV2 != nil {
+			custom = h.SchemasV2
+		}
 		h.serve(w, r, "v2", hash(parts...), source{
-			json: func() ([]byte, error) { return v2(all, h.version, h.Schemas) }, protobuf: v2Protobuf, media: mediaV2, asked: mediaV2Asked,
+			json: func() ([]byte, error) { return v2(all, h.version, custom) }, protobuf: v2Protobuf, media: mediaV2, asked: mediaV2Asked,
 		})
 		return
 	}
