@@ -92,8 +92,8 @@ func (s *Server) publish(ctx context.Context, c kubernetes.Interface) error {
 	if err := ensure(ctx, c.CoreV1().Services(ns), service); err != nil {
 		return err
 	}
-	if !s.config.Advertise.IsValid() {
-		return nil
+	if !s.config.Advertise.IsValid() || s.config.Shared {
+		return nil // see keepEndpoint
 	}
 	if err := apply(ctx, c.CoreV1().Endpoints(ns), endpoints(name, ns, s.config.Advertise), sameEndpoints); err != nil { //nolint:staticcheck // still served, and read by old clients
 		return err
@@ -101,26 +101,34 @@ func (s *Server) publish(ctx context.Context, c kubernetes.Interface) error {
 	return apply(ctx, c.DiscoveryV1().EndpointSlices(ns), endpointSlice(name, ns, s.config.Advertise), sameSlice)
 }
 
-func endpoints(name, ns string, a netip.AddrPort) *corev1.Endpoints { //nolint:staticcheck // see publish
+func endpoints(name, ns string, all ...netip.AddrPort) *corev1.Endpoints { //nolint:staticcheck // see publish
+	var addresses []corev1.EndpointAddress
+	for _, a := range all {
+		addresses = append(addresses, corev1.EndpointAddress{IP: a.Addr().String()})
+	}
 	return &corev1.Endpoints{ //nolint:staticcheck // see publish
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: ns, Labels: map[string]string{discoveryv1.LabelSkipMirror: "true"}},
 		Subsets: []corev1.EndpointSubset{{ //nolint:staticcheck // see publish
-			Addresses: []corev1.EndpointAddress{{IP: a.Addr().String()}},
-			Ports:     []corev1.EndpointPort{{Name: "https", Port: int32(a.Port()), Protocol: corev1.ProtocolTCP}},
+			Addresses: addresses,
+			Ports:     []corev1.EndpointPort{{Name: "https", Port: int32(all[0].Port()), Protocol: corev1.ProtocolTCP}},
 		}},
 	}
 }
 
-func endpointSlice(name, ns string, a netip.AddrPort) *discoveryv1.EndpointSlice {
+func endpointSlice(name, ns string, all ...netip.AddrPort) *discoveryv1.EndpointSlice {
 	family := discoveryv1.AddressTypeIPv4
-	if a.Addr().Is6() {
+	if all[0].Addr().Is6() {
 		family = discoveryv1.AddressTypeIPv6
 	}
-	port, protocol, portName, ready := int32(a.Port()), corev1.ProtocolTCP, "https", true
+	port, protocol, portName, ready := int32(all[0].Port()), corev1.ProtocolTCP, "https", true
+	var endpoints []discoveryv1.Endpoint
+	for _, a := range all {
+		endpoints = append(endpoints, discoveryv1.Endpoint{Addresses: []string{a.Addr().String()}, Conditions: discoveryv1.EndpointConditions{Ready: &ready}})
+	}
 	return &discoveryv1.EndpointSlice{
 		ObjectMeta:  metav1.ObjectMeta{Name: name, Namespace: ns, Labels: map[string]string{discoveryv1.LabelServiceName: name}},
 		AddressType: family,
-		Endpoints:   []discoveryv1.Endpoint{{Addresses: []string{a.Addr().String()}, Conditions: discoveryv1.EndpointConditions{Ready: &ready}}},
+		Endpoints:   endpoints,
 		Ports:       []discoveryv1.EndpointPort{{Name: &portName, Port: &port, Protocol: &protocol}},
 	}
 }

@@ -41,6 +41,9 @@ type Config struct {
 	Issuer            string
 	// EventTTL is how long events are kept after they were last seen; default an hour.
 	EventTTL time.Duration
+	// Shared says that other API servers use the same store: each keeps a lease by
+	// which default/kubernetes gets the endpoints of those that live.
+	Shared bool
 	// Journey records steps; default journey.Discard.
 	Journey journey.Recorder
 	// Extra serves further paths, by prefix, to whoever is authorized for them.

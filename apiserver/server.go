@@ -91,7 +91,7 @@ type lateReader struct{ *rest.Server }
 
 func (s *Server) addResources(roles *rbac.Mode) error {
 	env := registry.Env{
-		ServiceCIDRs: s.config.ServiceCIDRs, NodePortLow: s.config.NodePortLow, NodePortHigh: s.config.NodePortHigh, Objects: s.rest,
+		ServiceCIDRs: s.config.ServiceCIDRs, NodePortLow: s.config.NodePortLow, NodePortHigh: s.config.NodePortHigh, Objects: s.rest, Shared: s.config.Shared,
 	}
 	views := views()
 	reviews := review.Funcs(review.Config{Tokens: s.tokens, Authz: s.authz, Rules: roles.Rules})
@@ -204,6 +204,9 @@ func (s *Server) Run(ctx context.Context, listeners ...net.Listener) error {
 		}
 		s.state.ready()
 		close(s.ready)
+		if s.config.Shared {
+			group.Go(func() error { return s.keepEndpoint(ctx, c) })
+		}
 		group.Go(func() error { return s.expireEvents(ctx) })
 		s.config.Log.Info("API server is ready", base.KeyAddress, s.config.Advertise.String(), base.KeyRevision, s.caches.Rev())
 		return nil

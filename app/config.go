@@ -48,6 +48,8 @@ type Config struct {
 
 	// AdvertiseAddress is where other machines reach the API server; default: node-ip.
 	AdvertiseAddress string `json:"advertise-address,omitempty"`
+	// ClusterInit makes this server the first of several: others may join it.
+	ClusterInit bool `json:"cluster-init,omitempty"`
 	// DisableAgent lets a server run no pods: it has no node.
 	DisableAgent bool `json:"disable-agent,omitempty"`
 	// Server is the API server of the cluster that this machine joins, Token the

@@ -27,6 +27,7 @@ type identities struct {
 	apiserver  *pki.Leaf
 	kubelet    *pki.Leaf
 	toKubelets *pki.Leaf
+	member     *pki.Leaf            // of etcd towards its peers; nil on a single server
 	clients    map[string]*pki.Leaf // by the names of clientNames
 }
 
@@ -49,7 +50,7 @@ func clientNames(node string) map[string]pki.Request {
 // openIdentities reads or makes all certificates; a few milliseconds the first time.
 func openIdentities(c *Config, nodeIP netip.Addr) (*identities, error) {
 	dir := c.pkiDir()
-	ca, err := pki.OpenAuthority(dir, "ca")
+	ca, err := pki.OpenAuthority(dir, clusterAuthority)
 	if err != nil {
 		return nil, err
 	}
@@ -88,7 +89,7 @@ func openIdentities(c *Config, nodeIP netip.Addr) (*identities, error) {
 		open(&leaves[i], name, requests[name])
 	}
 	group.Go(func() (err error) {
-		id.accounts, err = pki.OpenKey(filepath.Join(dir, "service-account.key"))
+		id.accounts, err = pki.OpenKey(filepath.Join(dir, accountsKey))
 		return err
 	})
 	if err := group.Wait(); err != nil {
@@ -103,6 +104,9 @@ func openIdentities(c *Config, nodeIP netip.Addr) (*identities, error) {
 // renewals are the components that renew the certificates in place.
 func (id *identities) renewals() []base.Component {
 	leaves := map[string]*pki.Leaf{"apiserver": id.apiserver, "kubelet-server": id.kubelet, "apiserver-kubelet-client": id.toKubelets}
+	if id.member != nil {
+		leaves[memberLeaf] = id.member
+	}
 	for name, l := range id.clients {
 		leaves[name] = l
 	}

@@ -39,6 +39,8 @@ type controlPlane struct {
 	nodeIP netip.Addr
 	id     *identities
 	store  store.Store
+	// quorum makes etcd one of several members; nil: alone.
+	quorum *etcd.Cluster
 	api    *apiserver.Server
 	record journey.Recorder
 	spans  *journey.Log
@@ -58,6 +60,11 @@ func (s *controlPlane) etcdStage() stage {
 			return err
 		}
 		s.store = opened
+		if s.quorum != nil {
+			if err := s.vote(ctx); err != nil {
+				return errors.Join(err, opened.Close())
+			}
+		}
 		ready()
 		<-ctx.Done()
 		return opened.Close()
@@ -66,7 +73,7 @@ func (s *controlPlane) etcdStage() stage {
 
 func (s *controlPlane) openStore(ctx context.Context) (store.Store, error) {
 	if len(s.config.EtcdEndpoints) == 0 {
-		return etcd.Start(ctx, etcd.Config{Dir: s.config.etcdDir(), Socket: s.config.etcdSocket(), Log: s.log.With(base.KeyComponent, "etcd")})
+		return etcd.Start(ctx, etcd.Config{Dir: s.config.etcdDir(), Socket: s.config.etcdSocket(), Cluster: s.quorum, Log: s.log.With(base.KeyComponent, "etcd")})
 	}
 	c := clientConfig(s.config)
 	tls, err := etcdTLS(s.config)
@@ -92,7 +99,8 @@ func (s *controlPlane) apiStage() stage {
 			ServiceCIDRs: []netip.Prefix{netip.MustParsePrefix(s.config.ServiceCIDR)},
 			Certificate:  s.id.apiserver.Server, ClientCAs: s.id.ca.Pool(), KubeletTLS: s.id.kubeletTLS(),
 			ServiceAccountKey: s.id.accounts, Issuer: "https://kubernetes.default.svc." + s.config.ClusterDomain,
-			Journey: s.record, Extra: map[string]http.Handler{journey.Path: s.spans}, Plugins: s.plugins(), Log: s.log.With(base.KeyComponent, "apiserver"),
+			Journey: s.record, Shared: s.quorum != nil,
+			Extra: map[string]http.Handler{journey.Path: s.spans, quorumPath: http.HandlerFunc(s.serveQuorum)}, Plugins: s.plugins(), Log: s.log.With(base.KeyComponent, "apiserver"),
 		})
 		if err != nil {
 			_ = listener.Close()
@@ -178,6 +186,11 @@ func (s *controlPlane) controllersStage() stage {
 		if s.api != nil {
 			env.Objects = objectSource{s.api}
 		}
+		if s.quorum != nil {
+			env.Elect = func(ctx context.Context, lead func(context.Context) error) error {
+				return elected(ctx, c, "kube-controller-manager", s.config.NodeName, env.Log, lead)
+			}
+		}
 		ready()
 		return controllers.Run(ctx, env, list)
 	}}
@@ -222,15 +235,23 @@ func (s *controlPlane) schedulerStage() stage {
 		if err := broadcaster.StartRecordingToSinkWithContext(ctx); err != nil {
 			return err
 		}
-		sched, err := scheduler.New(scheduler.Config{
-			Client: c, Informers: s.shared, Journey: s.record, Profiles: schedulerall.Profiles(),
-			Recorder: broadcaster.NewRecorder(scheme.Scheme, scheduler.DefaultName),
-		})
-		if err != nil {
-			return err
+		log := s.log.With(base.KeyComponent, "scheduler")
+		recorder := broadcaster.NewRecorder(scheme.Scheme, scheduler.DefaultName)
+		lead := func(ctx context.Context) error {
+			sched, err := scheduler.New(scheduler.Config{
+				Client: c, Informers: s.shared, Journey: s.record, Profiles: schedulerall.Profiles(), Recorder: recorder,
+			})
+			if err != nil {
+				return err
+			}
+			ready()
+			return sched.Run(ctx)
+		}
+		if s.quorum == nil {
+			return lead(ctx)
 		}
 		ready()
-		return sched.Run(ctx)
+		return elected(ctx, c, "kube-scheduler", s.config.NodeName, log, lead)
 	}}
 }
 

@@ -28,6 +28,8 @@ import (
 const (
 	prefix     = "bootstrap-token-"
 	secretType = corev1.SecretType("bootstrap.kubernetes.io/token")
+	// serversGroup may join as servers.
+	serversGroup = "system:bootstrappers:periplus:servers"
 	// defaultTTL is that of kubeadm.
 	defaultTTL = 24 * time.Hour
 )
@@ -54,6 +56,7 @@ type options struct {
 	ttl         time.Duration
 	description string
 	join        bool
+	server      bool
 }
 
 // connect returns a client and its configuration, found as kubectl does.
@@ -90,6 +93,7 @@ func (o *options) create() *cobra.Command {
 	}
 	cmd.Flags().DurationVar(&o.ttl, "ttl", defaultTTL, "how long it is valid; 0: until it is deleted")
 	cmd.Flags().StringVar(&o.description, "description", "", "what it is for")
+	cmd.Flags().BoolVar(&o.server, "server", false, "for servers as well: whoever has it can get all secrets of the cluster")
 	cmd.Flags().BoolVar(&o.join, "print-join-command", false, "print the whole command for the machine that joins")
 	return cmd
 }
@@ -118,6 +122,9 @@ func (o *options) make(ctx context.Context, out io.Writer, t jointoken.Token) er
 	if o.ttl > 0 {
 		data["expiration"] = time.Now().UTC().Add(o.ttl).Format(time.RFC3339)
 	}
+	if o.server {
+		data["auth-extra-groups"] = serversGroup
+	}
 	if o.description != "" {
 		data["description"] = o.description
 	}
@@ -134,7 +141,11 @@ func (o *options) make(ctx context.Context, out io.Writer, t jointoken.Token) er
 		fmt.Fprintln(out, t)
 		return nil
 	}
-	fmt.Fprintf(out, "peri agent --server %s --token %s\n", cmp.Or(server, config.Host), t)
+	role := "agent"
+	if o.server {
+		role = "server"
+	}
+	fmt.Fprintf(out, "peri "+role+" --server %s --token %s\n", cmp.Or(server, config.Host), t)
 	return nil
 }
 

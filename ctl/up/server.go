@@ -16,6 +16,10 @@ func NewServer() *cobra.Command {
 unless --disable-agent is given. Other machines join with "peri agent"; "peri token
 create --print-join-command" prints how.
 
+Several servers keep the cluster alive when one dies: start the first with
+--cluster-init, and two more with --server and a token of "peri token create --server".
+Their etcd members form a Raft quorum, controllers and scheduler run on one of them.
+
 It stays in the foreground until it is interrupted; containers then keep running
 and are taken over by the next start. "peri down" ends everything.`,
 		Args: cobra.NoArgs,
@@ -25,5 +29,8 @@ and are taken over by the next start. "peri down" ends everything.`,
 	o.config.Flags(f)
 	f.StringVar(&o.file, "config", "", "configuration file (YAML); flags win over it")
 	f.BoolVar(&o.config.DisableAgent, "disable-agent", false, "run no pods on this machine")
+	f.BoolVar(&o.config.ClusterInit, "cluster-init", false, "be the first of several servers: others join with --server and --token")
+	f.StringVar(&o.config.Server, "server", "", "a server of the cluster that this one joins as a further server, https://HOST:6443")
+	f.StringVar(&o.config.Token, "token", "", `token made by "peri token create --server", or "@" and a file that holds it`)
 	return cmd
 }

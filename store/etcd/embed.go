@@ -29,11 +29,13 @@ type Config struct {
 	// and each costs a wake-up.
 	Tick time.Duration
 	Log  *slog.Logger
+	// Cluster makes it one of several members; nil: a single one.
+	Cluster *Cluster
 	// NoSync skips fsync. Only for tests: a power failure loses data.
 	NoSync bool
 }
 
-// Start starts an embedded single member and returns when it can serve. A
+// Start starts an embedded member, single or one of several, and returns when it can serve. A
 // directory that is not etcd's, or is in use by another process, is an error.
 func Start(ctx context.Context, config Config) (*Store, error) {
 	if config.Tick == 0 {
@@ -84,18 +86,28 @@ func Start(ctx context.Context, config Config) (*Store, error) {
 	}
 	c.ZapLoggerBuilder = embed.NewZapLoggerBuilder(log)
 
+	if config.Cluster != nil {
+		if err := config.Cluster.apply(c); err != nil {
+			return nil, err
+		}
+	}
 	calm()
 	server, err := embed.StartEtcd(c)
 	if err != nil {
 		return nil, fmt.Errorf("start etcd in %s: %w", config.Dir, err)
 	}
-	if err := lead(ctx, server); err != nil {
+	start := lead
+	if config.Cluster != nil {
+		start = awaitQuorum
+	}
+	if err := start(ctx, server); err != nil {
 		server.Close()
 		return nil, fmt.Errorf("etcd in %s: %w", config.Dir, err)
 	}
 	client := v3client.New(server.Server)
-	return &Store{
+	out := &Store{
 		client:   client,
+		member:   uint64(server.Server.MemberID()),
 		revision: server.Server.KV().Rev,
 		close: func() error {
 			closing.Store(true)
@@ -106,7 +118,28 @@ func Start(ctx context.Context, config Config) (*Store, error) {
 			}
 			return err
 		},
-	}, nil
+	}
+	if config.Cluster == nil {
+		return out, nil
+	}
+	// Others write too: only the quorum knows the current revision.
+	out.revision = nil
+	if err := out.settlePeer(ctx, config.Cluster.Peer); err != nil {
+		return nil, errors.Join(err, out.Close())
+	}
+	return out, nil
+}
+
+// awaitQuorum returns when a member of several can serve.
+func awaitQuorum(ctx context.Context, server *embed.Etcd) error {
+	select {
+	case <-server.Server.ReadyNotify():
+		return nil
+	case err := <-server.Err():
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // lead makes a single member the leader at once. Left alone it would wait for an

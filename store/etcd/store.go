@@ -15,6 +15,7 @@ import (
 // Store is a store.Store over an etcd client.
 type Store struct {
 	client   *clientv3.Client
+	member   uint64       // number of the embedded member; 0 for an external etcd
 	revision func() int64 // current revision of a single embedded member; nil otherwise
 	close    func() error
 }

@@ -13,6 +13,8 @@ func joinRoles() []rbacv1.ClusterRole {
 	return []rbacv1.ClusterRole{
 		// is there a node of this name already?
 		clusterRole("system:periplus:join", can("get", "", "nodes")),
+		// a further server gets the secrets of the cluster
+		clusterRole("system:periplus:server-join", urls("post", "/periplus/v1/servers")),
 		// network policies and names are applied on every node
 		clusterRole("system:periplus:node-network",
 			can("list watch", "", "namespaces pods"),
@@ -27,6 +29,7 @@ func joinBindings() []rbacv1.ClusterRoleBinding {
 		bind("system:certificates.k8s.io:certificatesigningrequests:nodeclient", toGroup(bootstrappers)),
 		bind("system:certificates.k8s.io:certificatesigningrequests:selfnodeclient", toGroup(user.NodesGroup)),
 		bind("system:periplus:join", toGroup(bootstrappers)),
+		bind("system:periplus:server-join", toGroup(bootstrappers+":periplus:servers")),
 		bind("system:periplus:node-network", toGroup(user.NodesGroup), toUser(user.KubeProxy)),
 	}
 }

@@ -72,7 +72,7 @@ func TestDefaultsAreTheDocumentedOnes(t *testing.T) {
 	for _, name := range strings.Fields(documentedControllers) {
 		controllers = append(controllers, "system:controller:"+name)
 	}
-	own := []string{"system:periplus:join", "system:periplus:journey", "system:periplus:node-network"}
+	own := []string{"system:periplus:join", "system:periplus:journey", "system:periplus:node-network", "system:periplus:server-join"}
 	joining := []string{"system:node-bootstrapper", "system:certificates.k8s.io:certificatesigningrequests:nodeclient", "system:certificates.k8s.io:certificatesigningrequests:selfnodeclient"}
 	compare := func(what string, got []string, want ...[]string) {
 		all := slices.Sorted(slices.Values(slices.Concat(want...)))

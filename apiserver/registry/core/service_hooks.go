@@ -30,9 +30,11 @@ type serviceAllocator struct {
 
 	mu     sync.Mutex // guards all below and what it points to
 	loaded bool
-	ips    map[corev1.IPFamily]*addressPool
-	order  []corev1.IPFamily // as configured; the first is the default
-	ports  *portPool
+	// pending is used when other API servers write too.
+	pending outstanding
+	ips     map[corev1.IPFamily]*addressPool
+	order   []corev1.IPFamily // as configured; the first is the default
+	ports   *portPool
 }
 
 func newServiceAllocator(env registry.Env) *serviceAllocator {
@@ -40,7 +42,7 @@ func newServiceAllocator(env registry.Env) *serviceAllocator {
 	if high == 0 {
 		low, high = 30000, 32767
 	}
-	a := &serviceAllocator{env: env, ips: map[corev1.IPFamily]*addressPool{}, ports: newPortPool(low, high)}
+	a := &serviceAllocator{env: env, pending: outstanding{}, ips: map[corev1.IPFamily]*addressPool{}, ports: newPortPool(low, high)}
 	for _, prefix := range env.ServiceCIDRs {
 		f := family(prefix.Addr())
 		if a.ips[f] == nil {
@@ -83,10 +85,12 @@ type lease struct {
 func (a *serviceAllocator) begin(svc, old *corev1.Service) (func(stored bool), error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	a.reloadLocked()
 	if err := a.loadLocked(); err != nil {
 		return nil, err
 	}
 	l := &lease{}
+	a.pending.began(l)
 	err := a.familiesLocked(svc, old)
 	if err == nil {
 		err = a.addressesLocked(svc, old, l)
@@ -106,6 +110,7 @@ func (a *serviceAllocator) begin(svc, old *corev1.Service) (func(stored bool), e
 }
 
 func (a *serviceAllocator) finishLocked(l *lease, stored bool) {
+	a.pending.ended(l, stored && a.env.Shared)
 	ips, ports := l.takenIPs, l.takenPorts
 	if stored {
 		ips, ports = l.freedIPs, l.freedPorts
