@@ -39,11 +39,23 @@ func Up(ctx context.Context, c *Config, log *slog.Logger, progress Progress) err
 	if err := preflight(c); err != nil {
 		return err
 	}
+	joined, err := joinFirst(ctx, c)
+	if err != nil {
+		return err
+	}
 	release, err := openState(c.StateDir)
 	if err != nil {
 		return err
 	}
 	defer release()
+	if joined != nil {
+		if err := c.saveQuorum(joined); err != nil {
+			return err
+		}
+	}
+	if err := c.adoptSaved(); err != nil {
+		return err
+	}
 	if err := writePid(c); err != nil {
 		return err
 	}
