@@ -73,6 +73,9 @@ func Up(ctx context.Context, c *Config, log *slog.Logger, progress Progress) err
 	}
 	spans := journey.NewLog()
 	s := &controlPlane{config: c, log: log, nodeIP: ip, id: id, spans: spans, record: spans}
+	if s.quorum, err = s.member(); err != nil {
+		return err
+	}
 	w := &worker{config: c, log: log, nodeIP: ip, serving: id.kubelet.Server, clientCAs: id.ca.Pool, record: spans, together: true}
 	// These are used after the API server's stage is ready.
 	w.connect = func(component string) (*restclient.Config, error) { return s.connect(component) }
