@@ -152,7 +152,7 @@ func endContainers(ctx context.Context, runtime *containers.Runtime) error {
 
 // cleanVolumes unmounts the volumes of all pods.
 func cleanVolumes(ctx context.Context, c *Config, log *slog.Logger) error {
-	host, err := volume.NewHost(volume.Config{Root: c.kubeletDir(), Plugins: volumeall.Plugins(c.csiVolumes(c.drivers(log), nil)), Sources: noSources{}, Log: log})
+	host, err := volume.NewHost(volume.Config{Root: c.kubeletDir(), Plugins: volumeall.Plugins(c.csiVolumes(c.drivers(log), nil, nil)), Sources: noSources{}, Log: log})
 	if err != nil {
 		return err
 	}

@@ -246,7 +246,7 @@ func (w *worker) newKubelet(ctx context.Context, c kubernetes.Interface) (*kubel
 	broadcaster, stop := recordEvents(ctx, c)
 	recorder := broadcaster.NewRecorder(scheme.Scheme, corev1.EventSource{Component: "kubelet", Host: w.config.NodeName})
 	drivers := w.config.drivers(log)
-	driven := w.config.csiVolumes(drivers, c)
+	driven := w.config.csiVolumes(drivers, c, func() { k.Load().NodeChanged() })
 	host, err := volume.NewHost(volume.Config{
 		Root: w.config.kubeletDir(), Plugins: volumeall.Plugins(driven), Sources: sources, Claims: volume.LiveClaims{Client: c}, Log: log,
 		Retry: func(uid types.UID) { k.Load().Retry(uid) },
@@ -270,7 +270,7 @@ func (w *worker) newKubelet(ctx context.Context, c kubernetes.Interface) (*kubel
 		Services: services.Lister(), ServicesSynced: serviceInformer.HasSyncedChecker().Done(), Objects: sources,
 		Runtime: w.runtime, Images: w.images, Volumes: host, Cgroups: cgroups,
 		Events: recorder, Journey: w.record, Log: log,
-		Node:    node.Config{IPs: []net.IP{w.nodeIP.AsSlice()}, Version: Version + "+periplus", Port: int32(w.config.KubeletPort), Dir: w.config.StateDir, Labels: w.config.storageLabels()},
+		Node:    node.Config{IPs: []net.IP{w.nodeIP.AsSlice()}, Version: Version + "+periplus", Port: int32(w.config.KubeletPort), Dir: w.config.StateDir, Labels: w.config.storageLabels(), VolumesInUse: driven.InUse},
 		RootDir: w.config.kubeletDir(), LogDir: w.config.logsDir(), StaticPodPath: w.config.PodManifests,
 		ClusterDNS: []string{w.config.ClusterDNS}, ClusterDomain: w.config.ClusterDomain, ResolvConf: w.config.ResolvConf,
 	})

@@ -42,8 +42,8 @@ func (c *Config) drivers(log *slog.Logger) *csi.Drivers {
 }
 
 // csiVolumes mounts the volumes of drivers; without a client it only unmounts.
-func (c *Config) csiVolumes(drivers *csi.Drivers, client kubernetes.Interface) *volumecsi.Plugin {
-	return volumecsi.New(volumecsi.Config{Root: c.kubeletDir(), Node: c.NodeName, Drivers: drivers, Client: client})
+func (c *Config) csiVolumes(drivers *csi.Drivers, client kubernetes.Interface, changed func()) *volumecsi.Plugin {
+	return volumecsi.New(volumecsi.Config{Root: c.kubeletDir(), Node: c.NodeName, Drivers: drivers, Client: client, Changed: changed})
 }
 
 // storageLabels say where volumes of the node are.

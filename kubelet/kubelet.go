@@ -126,6 +126,9 @@ func (k *Kubelet) Node() *corev1.Node { return k.node.Current() }
 // Registered is closed when the node's object exists in the API.
 func (k *Kubelet) Registered() <-chan struct{} { return k.node.Registered() }
 
+// NodeChanged says that something which the node's status shows may have changed.
+func (k *Kubelet) NodeChanged() { k.node.Changed() }
+
 // containerID is an identifier of the runtime in the API's form.
 func (k *Kubelet) containerID(id string) string { return k.runtimeName + "://" + id }
 

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -14,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	corelisters "k8s.io/client-go/listers/core/v1"
 	storagelisters "k8s.io/client-go/listers/storage/v1"
 	"k8s.io/client-go/tools/cache"
@@ -29,9 +31,9 @@ func Controller() controllers.Controller {
 	return controllers.Controller{
 		Name: "persistentvolume-attach-detach-controller", Workers: 1,
 		Reads: []schema.GroupVersionResource{
-			core.WithResource("pods"), core.WithResource("persistentvolumeclaims"), core.WithResource("persistentvolumes"), storage.WithResource("csidrivers"), attachments,
+			core.WithResource("pods"), core.WithResource("persistentvolumeclaims"), core.WithResource("persistentvolumes"), storage.WithResource("csidrivers"), attachments, core.WithResource("nodes"),
 		},
-		Writes: []schema.GroupVersionResource{attachments}, New: build,
+		Writes: []schema.GroupVersionResource{attachments, core.WithResource("nodes")}, New: build,
 	}
 }
 
@@ -42,6 +44,10 @@ type reconciler struct {
 	volumes     corelisters.PersistentVolumeLister
 	drivers     storagelisters.CSIDriverLister
 	attachments storagelisters.VolumeAttachmentLister
+	nodes       corelisters.NodeLister
+
+	mu      sync.Mutex              // guards waiting
+	waiting map[types.UID]time.Time // attachments that a node may still use, since when
 }
 
 func build(s *controllers.Setup) (controllers.Reconciler, error) {
@@ -52,6 +58,7 @@ func build(s *controllers.Setup) (controllers.Reconciler, error) {
 	r := &reconciler{
 		Setup: s, pods: core.Pods().Informer().GetIndexer(), claims: core.PersistentVolumeClaims().Lister(), volumes: core.PersistentVolumes().Lister(),
 		drivers: storage.CSIDrivers().Lister(), attachments: storage.VolumeAttachments().Lister(),
+		nodes: core.Nodes().Lister(), waiting: map[types.UID]time.Time{},
 	}
 	s.Need(core.PersistentVolumeClaims().Informer(), core.PersistentVolumes().Informer(), storage.CSIDrivers().Informer())
 	s.Watch(core.Pods().Informer(), controllers.On(func(old, now *corev1.Pod) {
@@ -63,6 +70,11 @@ func build(s *controllers.Setup) (controllers.Reconciler, error) {
 		went := now == nil || controllers.PodFinished(now)
 		if pod.Spec.NodeName != "" && (came || went) && r.attachable(pod) {
 			s.Queue.Add(controllers.Key{Name: pod.Spec.NodeName})
+		}
+	}))
+	s.Watch(core.Nodes().Informer(), controllers.On(func(old, now *corev1.Node) {
+		if now != nil && (old == nil && len(now.Status.VolumesAttached) > 0 || old != nil && !slices.Equal(old.Status.VolumesInUse, now.Status.VolumesInUse)) {
+			s.Queue.Add(controllers.Key{Name: now.Name})
 		}
 	}))
 	s.Watch(storage.VolumeAttachments().Informer(), controllers.On(r.attachmentChanged))
@@ -160,6 +172,7 @@ func (r *reconciler) Reconcile(ctx context.Context, key controllers.Key) (time.D
 	if err != nil {
 		return 0, err
 	}
+	var again time.Duration
 	for _, va := range list {
 		pv := va.Spec.Source.PersistentVolumeName
 		if va.Spec.NodeName != key.Name || pv == nil || va.DeletionTimestamp != nil {
@@ -167,6 +180,10 @@ func (r *reconciler) Reconcile(ctx context.Context, key controllers.Key) (time.D
 		}
 		if _, ok := wanted[*pv]; ok {
 			delete(wanted, *pv)
+			continue
+		}
+		if wait := r.inUse(va, *pv); wait > 0 {
+			again = max(again, wait)
 			continue
 		}
 		uid := va.UID
@@ -180,7 +197,7 @@ func (r *reconciler) Reconcile(ctx context.Context, key controllers.Key) (time.D
 			return 0, err
 		}
 	}
-	return 0, nil
+	return again, r.showAttached(ctx, key.Name, list)
 }
 
 func (r *reconciler) attach(ctx context.Context, node, name string, pods []*corev1.Pod, all []*storagev1.VolumeAttachment) error {

@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/periplus/periplus/controllers"
@@ -84,4 +85,37 @@ func TestAttachments(t *testing.T) {
 	w.Until("then it gets the disk", func() bool { return slices.Equal(list(), []string{"disk n2"}) })
 	w.SetPod("default", "b", func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded })
 	w.Until("nobody has it", func() bool { return len(list()) == 0 })
+}
+
+// TestInUse: what a node still has mounted is not detached, and what is attached is shown.
+func TestInUse(t *testing.T) {
+	t.Parallel()
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}, Status: corev1.NodeStatus{VolumesInUse: []corev1.UniqueVolumeName{"kubernetes.io/csi/cloud^handle-disk"}}}
+	name := "disk"
+	w := controllerstest.Start(t, []controllers.Controller{attachdetach.Controller()}, nil, node, pv("disk", "cloud"), claim("disk"),
+		&storagev1.VolumeAttachment{ObjectMeta: metav1.ObjectMeta{Name: "va", UID: "va"}, Spec: storagev1.VolumeAttachmentSpec{
+			Attacher: "cloud", NodeName: "n1", Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: &name}}, Status: storagev1.VolumeAttachmentStatus{Attached: true}})
+	get := func() *corev1.Node {
+		n, err := w.Client.CoreV1().Nodes().Get(ctx, "n1", metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	w.Until("the node shows it", func() bool {
+		a := get().Status.VolumesAttached
+		return len(a) == 1 && a[0].Name == "kubernetes.io/csi/cloud^handle-disk"
+	})
+	if _, err := w.Client.StorageV1().VolumeAttachments().Get(ctx, "va", metav1.GetOptions{}); err != nil {
+		t.Fatalf("detached while it is in use: %v", err)
+	}
+	n := get()
+	n.Status.VolumesInUse = nil
+	if _, err := w.Client.CoreV1().Nodes().UpdateStatus(ctx, n, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	w.Until("it is detached once the node has let go", func() bool {
+		_, err := w.Client.StorageV1().VolumeAttachments().Get(ctx, "va", metav1.GetOptions{})
+		return apierrors.IsNotFound(err)
+	})
 }

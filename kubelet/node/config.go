@@ -47,6 +47,8 @@ type Config struct {
 	LeaseDuration time.Duration // default 40 s
 	RenewEvery    time.Duration // default 10 s
 	StatusEvery   time.Duration // default 5 min: of a status without news
+	// VolumesInUse lists the attachable volumes that are or may be mounted here; nil: none.
+	VolumesInUse func() []corev1.UniqueVolumeName
 	// NetworkReady is told whether pods can get a network.
 	NetworkReady func(bool)
 }

@@ -49,6 +49,9 @@ func (n *Node) status(ctx context.Context, node *corev1.Node) *corev1.NodeStatus
 	st.DaemonEndpoints.KubeletEndpoint.Port = n.cfg.Port
 	st.NodeInfo = n.info(ctx)
 	st.Images = n.images(ctx)
+	if n.cfg.VolumesInUse != nil {
+		st.VolumesInUse = n.cfg.VolumesInUse()
+	}
 
 	resp, err := n.cfg.Runtime.Status(ctx, &runtimeapi.StatusRequest{})
 	if err == nil {

@@ -29,6 +29,8 @@ type Config struct {
 	// Client reads CSIDrivers, secrets and attachments. Nil: volumes can be
 	// unmounted only.
 	Client kubernetes.Interface
+	// Changed, if not nil, is called when InUse may have changed. It must not block.
+	Changed func()
 }
 
 // A Plugin mounts volumes of CSI drivers.
@@ -125,6 +127,9 @@ func (p *Plugin) mount(ctx context.Context, r volume.Request, s *source, target 
 	publish, err := p.attached(ctx, s)
 	if err != nil {
 		return phase("MountVolume.WaitForAttach", err)
+	}
+	if s.data.Attachment != "" {
+		defer p.changed()
 	}
 	staging := ""
 	fresh := true
@@ -257,7 +262,13 @@ func (p *Plugin) TearDown(ctx context.Context, dir string) error {
 			return err
 		}
 	}
-	return removeEmpty(dir)
+	if err := removeEmpty(dir); err != nil {
+		return err
+	}
+	if data.Attachment != "" {
+		p.changed()
+	}
+	return nil
 }
 
 // unstage takes the volume off the node unless another pod than that of dir has it.

@@ -8,6 +8,9 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
 )
 
 const (
@@ -124,4 +127,34 @@ func (p *Plugin) Staged(driver, handle string) (staging, published string) {
 		return "", ""
 	}
 	return filepath.Join(p.stagingDir(driver, handle), globalMount), d.target(dirs[0])
+}
+
+func (p *Plugin) changed() {
+	if p.config.Changed != nil {
+		p.config.Changed()
+	}
+}
+
+// InUse lists the attached volumes that are or may be mounted on this node, for the
+// node's status: the attach controller leaves them alone.
+func (p *Plugin) InUse() []corev1.UniqueVolumeName {
+	var names []corev1.UniqueVolumeName
+	for _, pattern := range []string{
+		filepath.Join(p.config.Root, "plugins", "kubernetes.io", "csi", "*", "*", dataFile),
+		filepath.Join(p.config.Root, "pods", "*", "volumes", "kubernetes.io~csi", "*", dataFile),
+	} {
+		files, err := filepath.Glob(pattern)
+		if err != nil {
+			continue
+		}
+		for _, f := range files {
+			d, err := readData(filepath.Dir(f))
+			if err != nil || d == nil || d.Attachment == "" {
+				continue
+			}
+			names = append(names, corev1.UniqueVolumeName("kubernetes.io/csi/"+d.Driver+"^"+d.Handle))
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
 }
