@@ -207,6 +207,7 @@ func (w *worker) stages(after ...string) []stage {
 	return []stage{
 		w.runtimeStage(), w.kubeletStage(after...), w.proxyStage(after...), w.dnsStage(after...), w.answersStage(after...),
 		w.networkStage(after...), w.policyStage(after...), w.readyStage(), w.gatewayStage(gateway...),
+		settleStage(w.log, ReadyNode),
 	}
 }
 

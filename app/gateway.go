@@ -23,6 +23,9 @@ import (
 // gatewayUser is who the gateway of a server is to the API.
 const gatewayUser = "system:periplus-gateway"
 
+// nodesGroup are all nodes.
+const nodesGroup = "system:nodes"
+
 // Roles of gateways: every node reads what it serves, servers also report.
 const (
 	gatewayRole       = "periplus:gateway"
@@ -57,10 +60,16 @@ func (w *worker) gatewayStage(after ...string) stage {
 		if w.together {
 			sources.Events = events
 		}
-		server, err := gateway.New(gateway.Config{
+		settings := gateway.Config{
 			Sources: gatewayall.Sources(sources), Informers: w.shared(), HTTPPort: w.config.IngressHTTPPort, HTTPSPort: w.config.IngressHTTPSPort,
-			WriteStatus: w.together, Passive: w.config.DisableAgent || w.config.IngressHTTPPort == 0, Log: log,
-		})
+			WriteStatus: w.together, Passive: w.config.DisableAgent || w.config.IngressHTTPPort == 0, Nodes: nodesGroup, Log: log,
+		}
+		if w.together {
+			settings.GrantClient = c
+		} else {
+			settings.SecretClient = c
+		}
+		server, err := gateway.New(settings)
 		if err != nil {
 			return err
 		}
@@ -96,7 +105,7 @@ func ensureGateway(ctx context.Context, c kubernetes.Interface) error {
 		}, metav1.CreateOptions{})
 		return errors.Join(made(err1), made(err2))
 	}
-	group := rbacv1.Subject{Kind: rbacv1.GroupKind, APIGroup: rbacv1.GroupName, Name: "system:nodes"}
+	group := rbacv1.Subject{Kind: rbacv1.GroupKind, APIGroup: rbacv1.GroupName, Name: nodesGroup}
 	user := rbacv1.Subject{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: gatewayUser}
 	reading := []rbacv1.PolicyRule{
 		rule(networkingv1.GroupName, read, "ingresses", "ingressclasses"),
@@ -113,6 +122,7 @@ func ensureGateway(ctx context.Context, c kubernetes.Interface) error {
 			rule(api, write, "gatewayclasses/status", "gateways/status", "httproutes/status", "grpcroutes/status"),
 			rule(api, []string{"create"}, "gatewayclasses"),
 			rule("", []string{"create", "patch", "update"}, "events"),
+			rule(rbacv1.GroupName, []string{"get", "list", "create", "update", "delete"}, "roles", "rolebindings"),
 		)...),
 	)
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/coreos/go-systemd/v22/daemon"
 	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
@@ -79,6 +80,9 @@ func Up(ctx context.Context, c *Config, log *slog.Logger, progress Progress) err
 	w := &worker{config: c, log: log, nodeIP: ip, serving: id.kubelet.Server, clientCAs: id.ca.Pool, record: spans, together: true}
 	// These are used after the API server's stage is ready.
 	w.connect = func(component string) (*restclient.Config, error) { return s.connect(component) }
+	w.define = func(ctx context.Context, list []*apiextensionsv1.CustomResourceDefinition) error {
+		return s.api.Define(ctx, list)
+	}
 	w.shared = func() informers.SharedInformerFactory { return s.shared }
 	w.pods = func(kubernetes.Interface) cache.SharedIndexInformer {
 		return client.Informer(s.api.Source(), corev1.SchemeGroupVersion.WithResource("pods"), &corev1.Pod{}, func(obj runtime.Object) bool {
@@ -93,7 +97,7 @@ func Up(ctx context.Context, c *Config, log *slog.Logger, progress Progress) err
 	w.objectInformers = func(shared informers.SharedInformerFactory) informers.SharedInformerFactory { return shared }
 	stages := []stage{s.etcdStage(), s.apiStage(), s.controllersStage(), s.schedulerStage(), s.addonsStage(), s.meshStage(), s.manifestsStage(), renewalStage(id)}
 	if c.DisableAgent {
-		stages = append(stages, serverReadyStage(log), w.gatewayStage(ReadyServer))
+		stages = append(stages, serverReadyStage(log), w.gatewayStage(ReadyServer), settleStage(log, ReadyServer))
 	} else {
 		stages = append(stages, w.stages("apiserver")...)
 	}

@@ -5,13 +5,13 @@ import (
 	_ "embed"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/klauspost/compress/zstd"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/metadata"
 )
 
@@ -23,9 +23,12 @@ var resource = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Versio
 // names are those of the definitions, without the group.
 var names = []string{"gatewayclasses", "gateways", "grpcroutes", "httproutes", "referencegrants"}
 
+// A Definer makes definitions that are not there yet.
+type Definer func(context.Context, []*apiextensionsv1.CustomResourceDefinition) error
+
 // Apply makes the definitions that are missing. Those that somebody else has made, in
 // whatever version, stay.
-func Apply(ctx context.Context, m metadata.Interface, c dynamic.Interface) error {
+func Apply(ctx context.Context, m metadata.Interface, define Definer) error {
 	missing := map[string]bool{}
 	for _, n := range names {
 		name := n + ".gateway.networking.k8s.io"
@@ -44,18 +47,10 @@ func Apply(ctx context.Context, m metadata.Interface, c dynamic.Interface) error
 	if err != nil {
 		return err
 	}
-	for _, d := range all {
-		if !missing[d.GetName()] {
-			continue
-		}
-		if _, err := c.Resource(resource).Create(ctx, d, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
-			return fmt.Errorf("definition %s: %w", d.GetName(), err)
-		}
-	}
-	return nil
+	return define(ctx, slices.DeleteFunc(all, func(d *apiextensionsv1.CustomResourceDefinition) bool { return !missing[d.Name] }))
 }
 
-func definitions() ([]*unstructured.Unstructured, error) {
+func definitions() ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	r, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1))
 	if err != nil {
 		return nil, err
@@ -65,7 +60,7 @@ func definitions() ([]*unstructured.Unstructured, error) {
 	if err != nil {
 		return nil, fmt.Errorf("definitions of the Gateway API: %w", err)
 	}
-	var list []*unstructured.Unstructured
+	var list []*apiextensionsv1.CustomResourceDefinition
 	if err := json.Unmarshal(text, &list); err != nil {
 		return nil, fmt.Errorf("definitions of the Gateway API: %w", err)
 	}
