@@ -27,6 +27,7 @@ func TestValidatingAdmissionPolicy(t *testing.T) {
 			Validations: []admissionregistrationv1.Validation{
 				{Expression: "variables.keys <= int(params.data.most)", MessageExpression: "'at most ' + params.data.most + ' keys in ' + namespaceObject.metadata.name", Reason: ptr(metav1.StatusReasonForbidden)},
 				{Expression: "object.metadata.name != 'never'", Message: "that name is taken"},
+				{Expression: "authorizer.group('apps').resource('deployments').namespace('default').check('delete').allowed()", Message: "may not delete deployments"},
 			},
 		},
 	}

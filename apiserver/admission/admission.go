@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
 )
 
 // An Operation is what a request does, as in admission.k8s.io/v1.
@@ -39,6 +40,8 @@ type Attributes struct {
 	Request schema.GroupVersion
 	// Forms turns the objects into other versions; nil where there is no need for it.
 	Forms Forms
+	// Authorizer answers expressions that ask what somebody may do; nil: nobody is asked.
+	Authorizer authorizer.UnconditionalAuthorizer
 	// Record, if not nil, notes a step of the object's journey that began at start.
 	Record func(step string, start time.Time)
 	// Rounds is about repeated mutation.

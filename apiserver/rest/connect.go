@@ -20,7 +20,7 @@ func (o *Objects) AdmitSubresource(ctx context.Context, op admission.Operation, 
 	obj.GetObjectKind().SetGroupVersionKind(kind)
 	a := &admission.Attributes{
 		Operation: op, Resource: o.Resource.GVR, Subresource: info.Subresource, Kind: kind, Namespace: info.Namespace, Name: info.Name,
-		Object: obj, Options: options, DryRun: dryRun, Forms: ownForms{o, kind},
+		Object: obj, Options: options, DryRun: dryRun, Forms: ownForms{o, kind}, Authorizer: o.server.config.Authorizer,
 	}
 	if s := request.From(ctx); s != nil {
 		a.User = s.User

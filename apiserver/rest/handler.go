@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/managedfields"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
 
 	"github.com/periplus/periplus/apiserver/admission"
 	"github.com/periplus/periplus/apiserver/cacher"
@@ -35,6 +36,8 @@ type Config struct {
 	// MayCreate returns an error unless the request's user may create what it writes
 	// (updates and applies of absent objects); nil allows everybody.
 	MayCreate func(ctx context.Context) error
+	// Authorizer answers expressions of admission.
+	Authorizer authorizer.UnconditionalAuthorizer
 	// Stop ends watches when the server is about to end.
 	Stop <-chan struct{}
 }

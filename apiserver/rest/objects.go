@@ -103,7 +103,7 @@ func (o *Objects) attributes(ctx context.Context, op admission.Operation, w *Wri
 		a.User = s.User
 		a.Request = o.asked(s.Info.GVR())
 	}
-	a.Forms = forms{o}
+	a.Forms, a.Authorizer = forms{o}, o.server.config.Authorizer
 	about := old
 	if obj != nil {
 		obj.GetObjectKind().SetGroupVersionKind(o.Resource.GVK())

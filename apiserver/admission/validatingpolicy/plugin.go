@@ -92,7 +92,7 @@ func (p *plugin) policy(ctx context.Context, a *admission.Attributes, m *admissi
 		}
 		question := cel.CreateAdmissionRequest(attributes.Attributes, metav1.GroupVersionResource(m.Resource), metav1.GroupVersionKind(m.Kind))
 		for _, param := range params {
-			for _, v := range policy.program().evaluate(ctx, attributes, question, param, namespace) {
+			for _, v := range policy.program().evaluate(ctx, attributes, question, param, namespace, a.Authorizer) {
 				for _, action := range b.Spec.ValidationActions {
 					switch action {
 					case admissionregistrationv1.Deny:

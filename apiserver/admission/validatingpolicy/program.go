@@ -17,6 +17,7 @@ import (
 	"k8s.io/apiserver/pkg/admission/plugin/cel"
 	"k8s.io/apiserver/pkg/admission/plugin/webhook/matchconditions"
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/apiserver/pkg/cel/environment"
 )
 
@@ -87,12 +88,12 @@ type violation struct {
 }
 
 // evaluate returns what of a policy a write violates.
-func (p *program) evaluate(ctx context.Context, attributes *upstream.VersionedAttributes, request *admissionv1.AdmissionRequest, params runtime.Object, namespace *corev1.Namespace) []violation {
+func (p *program) evaluate(ctx context.Context, attributes *upstream.VersionedAttributes, request *admissionv1.AdmissionRequest, params runtime.Object, namespace *corev1.Namespace, who authorizer.UnconditionalAuthorizer) []violation {
 	if p.err != nil {
 		return p.failed(p.err)
 	}
 	if p.conditions != nil {
-		result := p.conditions.Match(ctx, attributes, params, nil)
+		result := p.conditions.Match(ctx, attributes, params, who)
 		if result.Error != nil {
 			return p.failed(result.Error)
 		}
@@ -102,7 +103,7 @@ func (p *program) evaluate(ctx context.Context, attributes *upstream.VersionedAt
 	}
 	variables := cel.OptionalVariableBindings{VersionedParams: params}
 	ns := cel.CreateNamespaceObject(namespace)
-	results, left, err := p.validations.ForInput(ctx, attributes, request, variables, ns, celconfig.RuntimeCELCostBudget)
+	results, left, err := p.validations.ForInput(ctx, attributes, request, cel.OptionalVariableBindings{VersionedParams: params, Authorizer: who}, ns, celconfig.RuntimeCELCostBudget)
 	if err != nil {
 		return p.failed(err)
 	}

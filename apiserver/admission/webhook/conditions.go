@@ -30,7 +30,7 @@ func compile(name, kind string, policy *admissionregistrationv1.FailurePolicyTyp
 		c := matchconditions.MatchCondition(list[i])
 		expressions[i] = &c
 	}
-	evaluator := cel.NewConditionCompiler(environments()).CompileCondition(expressions, cel.OptionalVariableDeclarations{HasAuthorizer: false}, environment.StoredExpressions)
+	evaluator := cel.NewConditionCompiler(environments()).CompileCondition(expressions, cel.OptionalVariableDeclarations{HasAuthorizer: true}, environment.StoredExpressions)
 	return &conditions{matchconditions.NewMatcher(evaluator, policy, "webhook", kind, name)}
 }
 
@@ -46,6 +46,6 @@ func (c *conditions) holds(ctx context.Context, a *admission.Attributes, m *admi
 	result := c.matcher.Match(ctx, &upstream.VersionedAttributes{
 		Attributes: record, VersionedKind: m.Kind,
 		VersionedObject: upstream.NewLazyObject(object), VersionedOldObject: upstream.NewLazyObject(old),
-	}, nil, nil)
+	}, nil, a.Authorizer)
 	return result.Matches, result.Error
 }
