@@ -19,6 +19,7 @@ import (
 func New() *cobra.Command {
 	port := 8080
 	text := ""
+	status := http.StatusOK
 	cmd := &cobra.Command{
 		Use:   "web",
 		Short: "a small web server that says who answered, for trying a cluster out",
@@ -27,17 +28,21 @@ func New() *cobra.Command {
 			if port < 1 || port > 65535 {
 				return fmt.Errorf("--port: %d is not allowed: must be between 1 and 65535", port)
 			}
-			return serve(cmd.Context(), port, text, cmd)
+			if status < 200 || status > 599 {
+				return fmt.Errorf("--status: %d is not allowed: must be between 200 and 599", status)
+			}
+			return serve(cmd.Context(), port, status, text, cmd)
 		},
 	}
 	cmd.Flags().IntVar(&port, "port", port, "port to listen on")
+	cmd.Flags().IntVar(&status, "status", status, "answer with this status")
 	cmd.Flags().StringVar(&text, "text", "", "answer this text instead")
 	return cmd
 }
 
 // serve answers until ctx ends. /healthz is for probes, /exit?code=N ends the
 // process, /headers shows the request as it arrived.
-func serve(ctx context.Context, port int, text string, cmd *cobra.Command) error {
+func serve(ctx context.Context, port, status int, text string, cmd *cobra.Command) error {
 	host, err := os.Hostname()
 	if err != nil {
 		return err
@@ -48,6 +53,9 @@ func serve(ctx context.Context, port int, text string, cmd *cobra.Command) error
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		n := served.Add(1)
 		fmt.Fprintf(cmd.OutOrStdout(), "%s %s %s from %s\n", time.Now().UTC().Format(time.RFC3339), r.Method, r.URL.Path, r.RemoteAddr)
+		if status != http.StatusOK {
+			w.WriteHeader(status)
+		}
 		if text != "" {
 			fmt.Fprintln(w, text)
 			return

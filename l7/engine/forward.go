@@ -113,7 +113,11 @@ func (f *flow) tries(a *l7.Forward, cluster *upstream.Cluster) {
 	f.body.keep = f.out.Body == &f.body
 	var total time.Time
 	if a.Timeout > 0 {
-		total = x.Start.Add(a.Timeout)
+		begin := x.Start
+		if x.Flags&l7.FlagDelay != 0 {
+			begin = time.Now() // an injected delay is not the endpoint's
+		}
+		total = begin.Add(a.Timeout)
 	}
 	retries, stale := 0, 0
 	for {
