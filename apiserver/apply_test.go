@@ -55,7 +55,7 @@ func TestServerSideApply(t *testing.T) {
 	if got := owners(made.ManagedFields); made.UID == "" || *made.Spec.Replicas != 2 || made.Spec.Template.Spec.RestartPolicy != "Always" || got != "alice Apply apps/v1" {
 		t.Fatalf("created: %q %+v", got, made)
 	}
-	if fields := string(made.ManagedFields[0].FieldsV1.Raw); !strings.Contains(fields, `"k:{\"name\":\"web\"}"`) || !strings.Contains(fields, `"k:{\"containerPort\":80,\"protocol\":\"TCP\"}"`) || strings.Contains(fields, "f:status") {
+	if fields := made.ManagedFields[0].FieldsV1.GetRawString(); !strings.Contains(fields, `"k:{\"name\":\"web\"}"`) || !strings.Contains(fields, `"k:{\"containerPort\":80,\"protocol\":\"TCP\"}"`) || strings.Contains(fields, "f:status") {
 		t.Errorf("fields: %s", fields)
 	}
 	again, err := apply("alice", webDeployment, false)
@@ -187,7 +187,7 @@ func TestApplyAfterClientSideApply(t *testing.T) {
 	}
 	owned := map[string]string{}
 	for _, e := range got.ManagedFields {
-		owned[e.Manager] = string(e.FieldsV1.Raw)
+		owned[e.Manager] = e.FieldsV1.GetRawString()
 	}
 	if client := owned["kubectl-client-side-apply"]; !strings.Contains(client, "last-applied") || strings.Contains(client, "f:replicas") || !strings.Contains(client, "f:image") {
 		t.Errorf("kubectl-client-side-apply owns %s", client)

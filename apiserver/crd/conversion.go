@@ -12,7 +12,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/uuid"
 
 	"github.com/periplus/periplus/apiserver/admission/webhook"
@@ -123,7 +122,7 @@ func (t *translator) ask(list []*Object, to *version) (converted []*Object, err 
 	}
 	asked := apiextensionsv1.ConversionReview{
 		TypeMeta: metav1.TypeMeta{Kind: "ConversionReview", APIVersion: apiextensionsv1.GroupName + "/" + version},
-		Request:  &apiextensionsv1.ConversionRequest{UID: types.UID(uuid.NewUUID()), DesiredAPIVersion: to.gvk.GroupVersion().String()},
+		Request:  &apiextensionsv1.ConversionRequest{UID: uuid.NewUUID(), DesiredAPIVersion: to.gvk.GroupVersion().String()},
 	}
 	for _, o := range list {
 		raw, err := json.Marshal(o)

@@ -225,7 +225,7 @@ func onlyTimesDiffer(a, b []metav1.ManagedFieldsEntry) bool {
 		if x.Manager != y.Manager || x.Operation != y.Operation || x.APIVersion != y.APIVersion || x.FieldsType != y.FieldsType || x.Subresource != y.Subresource {
 			return false
 		}
-		if (x.FieldsV1 == nil) != (y.FieldsV1 == nil) || x.FieldsV1 != nil && string(x.FieldsV1.Raw) != string(y.FieldsV1.Raw) {
+		if (x.FieldsV1 == nil) != (y.FieldsV1 == nil) || x.FieldsV1 != nil && x.FieldsV1.GetRawString() != y.FieldsV1.GetRawString() {
 			return false
 		}
 	}

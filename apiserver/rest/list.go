@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"strconv"
 	"strings"
@@ -110,9 +111,7 @@ func (q *query) matches(e *endpoint, obj *cacher.Object) bool {
 func (e *endpoint) fieldsOf(obj *cacher.Object) fields.Set {
 	set := fields.Set{}
 	if f := e.view.Fields; f != nil {
-		for k, v := range f(obj.Obj) {
-			set[k] = v
-		}
+		maps.Copy(set, f(obj.Obj))
 	}
 	set["metadata.name"] = obj.Meta.GetName()
 	if e.objects.Resource.Namespaced {
@@ -242,7 +241,7 @@ func (e *endpoint) past(ctx context.Context, q *query, rev int64, start string) 
 			if q.Continue != "" {
 				return nil, e.expiredContinue(start)
 			}
-			return nil, resourceExpired(fmt.Sprintf("The resourceVersion for the provided list is too old."))
+			return nil, resourceExpired("The resourceVersion for the provided list is too old.")
 		}
 		if err != nil {
 			return nil, storeError(err)

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 
@@ -517,9 +516,4 @@ func storeError(err error) error {
 		return apierrors.NewTimeoutError("the request was cancelled", 1)
 	}
 	return apierrors.NewInternalError(err)
-}
-
-func revisionOf(meta metav1.Object) int64 {
-	rev, _ := strconv.ParseInt(meta.GetResourceVersion(), 10, 64)
-	return rev
 }

@@ -1,6 +1,7 @@
 package rest
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 
@@ -143,7 +144,7 @@ func (e *endpoint) update(w http.ResponseWriter, r *http.Request, c *call, s reg
 		Strategy: s, Subresource: c.info.Subresource, Options: options, DryRun: dry, CreateIfAbsent: c.info.Subresource == "",
 	})
 	if err != nil {
-		return e.staleError(err, c)
+		return e.staleError(err)
 	}
 	code := http.StatusOK
 	if created {
@@ -152,11 +153,11 @@ func (e *endpoint) update(w http.ResponseWriter, r *http.Request, c *call, s reg
 	return e.writeObject(w, r, c, code, obj)
 }
 
-// staleError words a conflict as upstream does.
-func (e *endpoint) staleError(err error, c *call) error {
-	if s, ok := err.(*apierrors.StatusError); ok && s.ErrStatus.Reason == metav1.StatusReasonConflict && s.ErrStatus.Details != nil {
+// staleError names the resource in a conflict as the client named it.
+func (e *endpoint) staleError(err error) error {
+	var s *apierrors.StatusError
+	if errors.As(err, &s) && s.ErrStatus.Reason == metav1.StatusReasonConflict && s.ErrStatus.Details != nil {
 		s.ErrStatus.Details.Kind = e.gvr.Resource
-		_ = c
 	}
 	return err
 }

@@ -9,7 +9,6 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/uuid"
 
 	"github.com/periplus/periplus/apiserver/admission"
@@ -41,7 +40,7 @@ func review(h *Hook, a *admission.Attributes, m *admission.Match) (*admissionv1.
 	out := &admissionv1.AdmissionReview{
 		TypeMeta: metav1.TypeMeta{Kind: "AdmissionReview", APIVersion: admissionv1.GroupName + "/" + version},
 		Request: &admissionv1.AdmissionRequest{
-			UID: types.UID(uuid.NewUUID()), Kind: metav1.GroupVersionKind(m.Kind), Resource: metav1.GroupVersionResource(m.Resource),
+			UID: uuid.NewUUID(), Kind: metav1.GroupVersionKind(m.Kind), Resource: metav1.GroupVersionResource(m.Resource),
 			SubResource: a.Subresource, RequestKind: &requestKind, RequestResource: &requestResource, RequestSubResource: a.Subresource,
 			Name: a.Name, Namespace: a.Namespace, Operation: admissionv1.Operation(a.Operation),
 			Object: runtime.RawExtension{Raw: object}, OldObject: runtime.RawExtension{Raw: old},
