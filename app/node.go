@@ -259,6 +259,7 @@ func (w *worker) newKubelet(ctx context.Context, c kubernetes.Interface) (*kubel
 		return nil, nil, err
 	}
 	sources.OnChange(host.SourceChanged)
+	drivers.OnRegister(func(string) { host.RetryFailed() })
 	cgroups, err := podcgroup.New(w.config.CgroupRoot)
 	if err != nil {
 		stop()

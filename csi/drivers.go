@@ -13,6 +13,14 @@ type Drivers struct {
 	mu      sync.Mutex // guards what follows
 	open    map[string]*Driver
 	builtin map[string]func() (*Driver, error)
+	told    []func(name string)
+}
+
+// OnRegister has f called after a driver has come. f must not block.
+func (d *Drivers) OnRegister(f func(name string)) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.told = append(d.told, f)
 }
 
 // NewDrivers returns an empty set.
@@ -77,7 +85,11 @@ func (d *Drivers) Register(name string, driver *Driver) {
 	d.mu.Lock()
 	old := d.open[name]
 	d.open[name] = driver
+	told := slices.Clone(d.told)
 	d.mu.Unlock()
+	for _, f := range told {
+		f(name)
+	}
 	if old != nil && old != driver {
 		_ = old.Close()
 	}

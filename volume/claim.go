@@ -134,3 +134,18 @@ func (h *Host) persistent(ctx context.Context, pod *corev1.Pod, v *corev1.Volume
 	r.ReadOnly = v.PersistentVolumeClaim != nil && v.PersistentVolumeClaim.ReadOnly
 	return r, p, nil
 }
+
+// RetryFailed has the pods mounted again whose volumes could not be mounted: what
+// they need has come.
+func (h *Host) RetryFailed() {
+	if h.config.Retry == nil {
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for uid, s := range h.pods {
+		if s.failed {
+			go h.config.Retry(uid)
+		}
+	}
+}

@@ -195,11 +195,11 @@ func (r *Registrar) register(ctx context.Context, name, endpoint string) (*csi.D
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("NodeGetInfo: %s", csi.Message(err)), driver.Close())
 	}
-	r.config.Drivers.Register(name, driver)
+	// Who is told of the driver finds what the node says about it.
 	if err := r.announce(ctx, name, info); err != nil {
-		r.config.Drivers.Deregister(name, driver)
-		return nil, err
+		return nil, errors.Join(err, driver.Close())
 	}
+	r.config.Drivers.Register(name, driver)
 	return driver, nil
 }
 

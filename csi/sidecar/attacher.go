@@ -10,6 +10,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	storagelisters "k8s.io/client-go/listers/storage/v1"
 
 	"github.com/periplus/periplus/controllers"
@@ -29,12 +30,20 @@ func (c Config) attacher(s *controllers.Setup) (controllers.Reconciler, error) {
 	storage := s.Informers.Storage().V1()
 	a := &attacher{duty: c.duty(s), attachments: storage.VolumeAttachments().Lister(), nodes: storage.CSINodes().Lister()}
 	s.Need(storage.CSINodes().Informer())
-	s.Watch(storage.VolumeAttachments().Informer(), controllers.On(func(_, now *storagev1.VolumeAttachment) {
+	look := func(va *storagev1.VolumeAttachment) {
 		// Each node attaches what it needs itself.
-		if now != nil && now.Spec.NodeName == c.Node && a.serves(now.Spec.Attacher) {
-			s.Queue.Add(controllers.KeyOf(now))
+		if va != nil && va.Spec.NodeName == c.Node && a.serves(va.Spec.Attacher) {
+			s.Queue.Add(controllers.KeyOf(va))
 		}
-	}))
+	}
+	s.Watch(storage.VolumeAttachments().Informer(), controllers.On(func(_, now *storagev1.VolumeAttachment) { look(now) }))
+	a.again(func() {
+		if list, err := a.attachments.List(labels.Everything()); err == nil {
+			for _, va := range list {
+				look(va)
+			}
+		}
+	})
 	return a, nil
 }
 

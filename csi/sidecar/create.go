@@ -168,6 +168,9 @@ func (p *provisioner) requirement(driver string) (*csipb.TopologyRequirement, er
 		return nil, fmt.Errorf("node %s is not registered yet", p.Node)
 	}
 	segments := map[string]string{}
+	if !slices.ContainsFunc(csiNode.Spec.Drivers, func(d storagev1.CSINodeDriver) bool { return d.Name == driver }) {
+		return nil, fmt.Errorf("CSINode %s does not have driver %s yet", p.Node, driver)
+	}
 	for _, d := range csiNode.Spec.Drivers {
 		if d.Name != driver {
 			continue

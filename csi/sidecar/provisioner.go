@@ -13,6 +13,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	storagelisters "k8s.io/client-go/listers/storage/v1"
 	"k8s.io/component-helpers/storage/volume"
 
@@ -36,16 +37,30 @@ func (c Config) provisioner(s *controllers.Setup) (controllers.Reconciler, error
 	core, storage := s.Informers.Core().V1(), s.Informers.Storage().V1()
 	p := &provisioner{duty: c.duty(s), classes: storage.StorageClasses().Lister(), nodes: storage.CSINodes().Lister()}
 	s.Need(storage.StorageClasses().Informer(), storage.CSINodes().Informer())
-	s.Watch(core.PersistentVolumeClaims().Informer(), controllers.On(func(_, now *corev1.PersistentVolumeClaim) {
-		if now != nil && now.Spec.VolumeName == "" && p.serves(now.Annotations[volume.AnnStorageProvisioner]) {
-			s.Queue.Add(controllers.KeyOf(now))
+	claim := func(c *corev1.PersistentVolumeClaim) {
+		if c != nil && c.Spec.VolumeName == "" && p.serves(c.Annotations[volume.AnnStorageProvisioner]) {
+			s.Queue.Add(controllers.KeyOf(c))
 		}
-	}))
-	s.Watch(core.PersistentVolumes().Informer(), controllers.On(func(_, now *corev1.PersistentVolume) {
-		if now != nil && (now.Status.Phase == corev1.VolumeReleased || now.DeletionTimestamp != nil) && p.serves(now.Annotations[volume.AnnDynamicallyProvisioned]) {
-			s.Queue.Add(controllers.KeyOf(now))
+	}
+	pv := func(v *corev1.PersistentVolume) {
+		if v != nil && (v.Status.Phase == corev1.VolumeReleased || v.DeletionTimestamp != nil) && p.serves(v.Annotations[volume.AnnDynamicallyProvisioned]) {
+			s.Queue.Add(controllers.KeyOf(v))
 		}
-	}))
+	}
+	s.Watch(core.PersistentVolumeClaims().Informer(), controllers.On(func(_, now *corev1.PersistentVolumeClaim) { claim(now) }))
+	s.Watch(core.PersistentVolumes().Informer(), controllers.On(func(_, now *corev1.PersistentVolume) { pv(now) }))
+	p.again(func() {
+		if claims, err := p.claims.List(labels.Everything()); err == nil {
+			for _, c := range claims {
+				claim(c)
+			}
+		}
+		if volumes, err := p.volumes.List(labels.Everything()); err == nil {
+			for _, v := range volumes {
+				pv(v)
+			}
+		}
+	})
 	return p, nil
 }
 

@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/periplus/periplus/controllers"
 	"github.com/periplus/periplus/csi"
@@ -21,11 +22,19 @@ type resizer struct{ duty }
 
 func (c Config) resizer(s *controllers.Setup) (controllers.Reconciler, error) {
 	r := &resizer{duty: c.duty(s)}
-	s.Watch(s.Informers.Core().V1().PersistentVolumeClaims().Informer(), controllers.On(func(_, now *corev1.PersistentVolumeClaim) {
-		if now != nil && growing(now) {
-			s.Queue.Add(controllers.KeyOf(now))
+	look := func(c *corev1.PersistentVolumeClaim) {
+		if c != nil && growing(c) {
+			s.Queue.Add(controllers.KeyOf(c))
 		}
-	}))
+	}
+	s.Watch(s.Informers.Core().V1().PersistentVolumeClaims().Informer(), controllers.On(func(_, now *corev1.PersistentVolumeClaim) { look(now) }))
+	r.again(func() {
+		if list, err := r.claims.List(labels.Everything()); err == nil {
+			for _, c := range list {
+				look(c)
+			}
+		}
+	})
 	return r, nil
 }
 

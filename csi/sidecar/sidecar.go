@@ -56,8 +56,19 @@ type duty struct {
 func (c Config) duty(s *controllers.Setup) duty {
 	core := s.Informers.Core().V1()
 	drivers := s.Informers.Storage().V1().CSIDrivers()
-	s.Need(drivers.Informer(), core.PersistentVolumes().Informer(), core.PersistentVolumeClaims().Informer())
+	s.Need(core.PersistentVolumes().Informer(), core.PersistentVolumeClaims().Informer())
 	return duty{Setup: s, Config: c, claims: core.PersistentVolumeClaims().Lister(), volumes: core.PersistentVolumes().Lister(), drivers: drivers.Lister()}
+}
+
+// again has everything of a driver looked at when it comes, or when its object
+// says that its duties are to be done here.
+func (d *duty) again(look func()) {
+	d.Drivers.OnRegister(func(string) { look() })
+	d.Watch(d.Informers.Storage().V1().CSIDrivers().Informer(), controllers.On(func(old, now *storagev1.CSIDriver) {
+		if now != nil && now.Annotations[Opt] == "true" && (old == nil || old.Annotations[Opt] != "true") && d.Drivers.Has(now.Name) {
+			look()
+		}
+	}))
 }
 
 // serves reports whether the duties of a driver are done on this node.

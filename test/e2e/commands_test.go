@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"io"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -29,6 +30,7 @@ func commands(peri string) map[string]command {
 		"curl":     program("curl"),
 		"sh":       program("sh"),
 		"setenv":   setenv,
+		"build":    build,
 		"watch":    watch,
 		"answer":   answer,
 		"machine":  own.machine,
@@ -66,6 +68,18 @@ func setenv(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("it printed nothing")
 	}
 	ts.Setenv(args[0], value)
+}
+
+// build compiles a program of this module into the script's directory.
+func build(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: build NAME FOLDER")
+	}
+	cmd := exec.CommandContext(context.Background(), "go", "build", "-ldflags", "-s -w", "-o", ts.MkAbs(args[0]), "github.com/periplus/periplus/"+args[1])
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		ts.Fatalf("%v\n%s", err, out)
+	}
 }
 
 func expect(ts *testscript.TestScript, neg bool, err error) {

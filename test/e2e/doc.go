@@ -16,6 +16,7 @@
 //	down                      peri down --purge; fails if anything is left behind
 //	kubectl, peri, curl …     inside the machine (! for failure); stdout and stderr are kept
 //	setenv NAME cmd …         puts what it prints into a variable
+//	build NAME FOLDER         compiles a program of this module into the script's directory
 //	watch REGEXP cmd …        runs cmd until a line of its output matches
 //	answer REGEXP URL         curl until the URL answers with that
 //
