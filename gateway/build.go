@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -20,6 +21,7 @@ type Build struct {
 	// HTTPPort and HTTPSPort are those of Ingress.
 	HTTPPort, HTTPSPort int
 
+	ctx     context.Context //nolint:containedctx // of this build
 	objects *objects
 	limits  *limits
 	ports   map[int]*Port
@@ -35,7 +37,7 @@ type Build struct {
 type objects struct {
 	services corelisters.ServiceLister
 	slices   cache.Indexer // by bySlice
-	secrets  corelisters.SecretLister
+	secrets  secrets
 }
 
 // bySlice is the index of EndpointSlices by their Service.
@@ -52,9 +54,9 @@ func sliceService(obj any) ([]string, error) {
 	return nil, nil
 }
 
-func newBuild(o *objects, l *limits, http, https int) *Build {
+func newBuild(ctx context.Context, o *objects, l *limits, http, https int) *Build {
 	return &Build{
-		HTTPPort: http, HTTPSPort: https, objects: o, limits: l, ports: map[int]*Port{},
+		HTTPPort: http, HTTPSPort: https, ctx: ctx, objects: o, limits: l, ports: map[int]*Port{},
 		clusters: map[string]*l7.Cluster{}, endpoints: map[string][]*l7.Endpoint{},
 		services: map[types.NamespacedName]bool{}, secrets: map[types.NamespacedName]bool{},
 	}
@@ -217,7 +219,7 @@ func slicePort(s *discoveryv1.EndpointSlice, p *corev1.ServicePort) (int32, bool
 func (b *Build) Secret(namespace, name string) (*corev1.Secret, error) {
 	key := types.NamespacedName{Namespace: namespace, Name: name}
 	b.secrets[key] = true
-	s, err := b.objects.secrets.Secrets(namespace).Get(name)
+	s, err := b.objects.secrets.get(b.ctx, key)
 	if apierrors.IsNotFound(err) {
 		err = ErrNoSecret
 	}

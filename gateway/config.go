@@ -9,8 +9,7 @@ import (
 	"time"
 
 	"k8s.io/client-go/informers"
-	corelisters "k8s.io/client-go/listers/core/v1"
-	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/record"
 
 	"github.com/periplus/periplus/l7"
@@ -20,17 +19,20 @@ import (
 type Config struct {
 	// Sources are what makes configurations; see gateway/all.
 	Sources []Source
-	// Informers of Services, EndpointSlices, Nodes and, unless Secrets is set, Secrets.
+	// Informers of Services, EndpointSlices, Nodes and, without SecretClient, Secrets.
 	Informers informers.SharedInformerFactory
-	// Secrets is an informer of the Secrets that may be used, where not all may be
-	// watched; nil: that of Informers.
-	Secrets cache.SharedIndexInformer
+	// SecretClient reads single Secrets, where not all of them may be read: on nodes.
+	SecretClient kubernetes.Interface
 	// Address is where listeners listen; empty: all addresses.
 	Address string
 	// HTTPPort and HTTPSPort are those of Ingress. Default: 80 and 443.
 	HTTPPort, HTTPSPort int
 	// WriteStatus says that this process reports statuses: the servers of a cluster do.
 	WriteStatus bool
+	// GrantClient lets the group Nodes read the Secrets that are served, by a Role in
+	// each of their namespaces; nil: nobody is let.
+	GrantClient kubernetes.Interface
+	Nodes       string
 	// Passive serves nothing itself: a server without a node only reports.
 	Passive bool
 	// Events gets what users must know about their objects; nil: nothing.
@@ -69,13 +71,4 @@ func (c *Config) validate() error {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
 	return nil
-}
-
-// Secrets finds Secrets for a Build.
-func (c *Config) secrets() (cache.SharedIndexInformer, corelisters.SecretLister) {
-	if c.Secrets != nil {
-		return c.Secrets, corelisters.NewSecretLister(c.Secrets.GetIndexer())
-	}
-	i := c.Informers.Core().V1().Secrets()
-	return i.Informer(), i.Lister()
 }

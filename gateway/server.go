@@ -29,13 +29,15 @@ type Server struct {
 	engine  *engine.Engine
 	nodes   corelisters.NodeLister
 
-	services, slices, secrets, nodeInformer cache.SharedIndexInformer
+	services, slices, nodeInformer cache.SharedIndexInformer
+	secrets                        cache.SharedIndexInformer // nil: single ones are followed
 
 	// trigger has one token when something has changed since the last build.
 	trigger chan struct{}
 
 	// Of the goroutine that builds.
 	builds     int
+	grants     *grants // nil: none
 	listening  map[int]*listening
 	complained map[int]bool // ports of which the log knows that they are taken
 
@@ -48,12 +50,11 @@ func New(cfg Config) (*Server, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	secrets, secretLister := cfg.secrets()
 	core := cfg.Informers.Core().V1()
 	s := &Server{
 		cfg: cfg, limits: newLimits(), trigger: make(chan struct{}, 1),
 		services: core.Services().Informer(), slices: cfg.Informers.Discovery().V1().EndpointSlices().Informer(),
-		secrets: secrets, nodeInformer: core.Nodes().Informer(), nodes: core.Nodes().Lister(),
+		nodeInformer: core.Nodes().Informer(), nodes: core.Nodes().Lister(),
 		listening: map[int]*listening{}, complained: map[int]bool{},
 	}
 	if _, ok := s.slices.GetIndexer().GetIndexers()[bySlice]; !ok {
@@ -61,7 +62,16 @@ func New(cfg Config) (*Server, error) {
 			return nil, fmt.Errorf("gateway: index EndpointSlices: %w", err)
 		}
 	}
-	s.objects = &objects{services: core.Services().Lister(), slices: s.slices.GetIndexer(), secrets: secretLister}
+	s.objects = &objects{services: core.Services().Lister(), slices: s.slices.GetIndexer()}
+	if cfg.SecretClient != nil {
+		s.objects.secrets = newNamedSecrets(cfg.SecretClient, s.changed)
+	} else {
+		s.secrets = core.Secrets().Informer()
+		s.objects.secrets = allSecrets{core.Secrets().Lister()}
+	}
+	if cfg.GrantClient != nil {
+		s.grants = &grants{client: cfg.GrantClient, group: cfg.Nodes}
+	}
 	s.engine = engine.New(engine.Config{Listen: cfg.Listen, DrainTimeout: cfg.DrainTimeout, Log: cfg.Log})
 	return s, nil
 }
@@ -79,6 +89,7 @@ func (s *Server) changed() {
 // Run serves until ctx ends.
 func (s *Server) Run(ctx context.Context) error {
 	defer s.engine.Close()
+	defer s.objects.secrets.close()
 	group, ctx := errgroup.WithContext(ctx)
 	var syncing sync.WaitGroup
 	for _, source := range s.cfg.Sources {
@@ -146,6 +157,9 @@ func (s *Server) follow(ctx context.Context) (undo func(), err error) {
 	for _, f := range []followed{
 		{s.services, s.serviceMatters}, {s.slices, s.sliceMatters}, {s.secrets, s.secretMatters}, {s.nodeInformer, func(any) bool { return s.cfg.WriteStatus }},
 	} {
+		if f.informer == nil {
+			continue
+		}
 		changed := func(obj any) {
 			if t, ok := obj.(cache.DeletedFinalStateUnknown); ok {
 				obj = t.Obj
@@ -202,11 +216,12 @@ func (s *Server) secretMatters(obj any) bool {
 
 // build makes the configuration anew and reports.
 func (s *Server) build(ctx context.Context) {
-	b := newBuild(s.objects, s.limits, s.cfg.HTTPPort, s.cfg.HTTPSPort)
+	b := newBuild(ctx, s.objects, s.limits, s.cfg.HTTPPort, s.cfg.HTTPSPort)
 	for _, source := range s.cfg.Sources {
 		source.Build(b)
 	}
 	s.limits.sweep()
+	s.objects.secrets.keep(b.secrets)
 	s.mu.Lock()
 	s.last = b
 	s.mu.Unlock()
@@ -218,6 +233,11 @@ func (s *Server) build(ctx context.Context) {
 	}
 	if !s.cfg.WriteStatus {
 		return
+	}
+	if s.grants != nil {
+		if err := s.grants.write(ctx, b); err != nil && ctx.Err() == nil {
+			s.cfg.Log.Warn("Nodes could not be allowed to read certificates", base.KeyError, err)
+		}
 	}
 	r := &Result{Addresses: s.addresses(), Ports: taken, Build: b}
 	for _, source := range s.cfg.Sources {

@@ -215,4 +215,3 @@ func (l *listener) isolated(st *state, host string) bool {
 	}
 	return false
 }
-
