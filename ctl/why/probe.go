@@ -5,8 +5,10 @@ import (
 	"errors"
 	"io"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/kubernetes"
@@ -24,10 +26,37 @@ type prober struct {
 
 var _ why.Prober = (*prober)(nil)
 
-// Listens implements why.Prober. A connection that could not be tried counts as one
-// that works: only a refusal is told.
-func (p *prober) Listens(ctx context.Context, namespace, pod string, port int32) error {
-	url := p.client.CoreV1().RESTClient().Post().Namespace(namespace).Resource("pods").Name(pod).SubResource("portforward").URL()
+// Listens implements why.Prober. On the pod's own machine its address is tried too.
+func (p *prober) Listens(ctx context.Context, pod *corev1.Pod, port int32) error {
+	if err := p.inside(ctx, pod, port); err != nil {
+		return err
+	}
+	if pod.Spec.HostNetwork || !ownAddress(pod.Status.HostIP) {
+		return nil // the address may belong to something else, from here
+	}
+	var d net.Dialer
+	conn, err := d.DialContext(ctx, "tcp", net.JoinHostPort(pod.Status.PodIP, strconv.Itoa(int(port))))
+	if errors.Is(err, syscall.ECONNREFUSED) {
+		return why.ErrLocalOnly
+	}
+	if err == nil {
+		_ = conn.Close()
+	}
+	return nil
+}
+
+func ownAddress(ip string) bool {
+	addrs, err := net.InterfaceAddrs()
+	return err == nil && slices.ContainsFunc(addrs, func(a net.Addr) bool {
+		n, ok := a.(*net.IPNet)
+		return ok && n.IP.String() == ip
+	})
+}
+
+// inside connects from within the pod. A connection that could not be tried counts as
+// one that works: only a refusal is told.
+func (p *prober) inside(ctx context.Context, pod *corev1.Pod, port int32) error {
+	url := p.client.CoreV1().RESTClient().Post().Namespace(pod.Namespace).Resource("pods").Name(pod.Name).SubResource("portforward").URL()
 	dialer, err := portforward.NewSPDYOverWebsocketDialer(url, p.config)
 	if err != nil {
 		return nil //nolint:nilerr // not tried

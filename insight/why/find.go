@@ -2,10 +2,12 @@ package why
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/periplus/periplus/insight"
@@ -119,10 +121,15 @@ func allNames(s *insight.Snapshot, namespace string) []string {
 	return out
 }
 
+// ErrLocalOnly is returned by Listens when a port accepts inside the pod, and refuses at
+// the pod's address.
+var ErrLocalOnly = errors.New("accepted on 127.0.0.1 in the pod, refused at its address")
+
 // A Prober learns what no object says. It may be nil.
 type Prober interface {
-	// Listens connects to a port of a pod; nil if something accepts.
-	Listens(ctx context.Context, namespace, pod string, port int32) error
+	// Listens connects to a port of a pod; nil if something accepts, or if it is not
+	// known.
+	Listens(ctx context.Context, pod *corev1.Pod, port int32) error
 	// Resolves looks a DNS name up.
 	Resolves(ctx context.Context, name string) error
 }

@@ -81,7 +81,7 @@ func learn(ctx context.Context, c kubernetes.Interface, p Prober, s *insight.Sna
 				all.Go(func() {
 					limited, cancel := context.WithTimeout(ctx, tryTime)
 					defer cancel()
-					err := p.Listens(limited, o.Namespace, pod.Name, port)
+					err := p.Listens(limited, pod, port)
 					if limited.Err() != nil {
 						return // not known
 					}

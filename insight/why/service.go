@@ -2,6 +2,7 @@ package why
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -83,6 +84,18 @@ func serviceRules() []Rule {
 				}
 			}
 			return &insight.Finding{What: fmt.Sprintf("targetPort %q is the name of no container port%s", p.spec.TargetPort.StrVal, has(have)), Evidence: []string{p.line()}, Mend: p.mends()}
+		}),
+		onPort("service-port-local", "the program listens on 127.0.0.1 only", func(p port) *insight.Finding {
+			for _, pod := range p.pods {
+				n, _ := insight.ContainerPort(pod, p.spec.TargetPort, p.spec.Protocol)
+				err, _ := p.s.Port(pod.Name, cmp.Or(n, p.spec.Port))
+				if !errors.Is(err, ErrLocalOnly) {
+					continue
+				}
+				return &insight.Finding{What: fmt.Sprintf("the program listens at port %d on 127.0.0.1 only: nobody outside of the pod can reach it", cmp.Or(n, p.spec.Port)), Evidence: []string{p.line(), fmt.Sprintf("tried: port %d of pod %s: %v", cmp.Or(n, p.spec.Port), pod.Name, err)},
+					Mend: []insight.Mend{workloadOf(p.s, pod).edit("let it listen on 0.0.0.0")}}
+			}
+			return nil
 		}),
 		onPort("service-port-closed", "nothing listens at the Service's targetPort", func(p port) *insight.Finding {
 			number := p.spec.TargetPort.IntVal

@@ -31,7 +31,7 @@ var now = time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC)
 //
 //	the comment's first line: what is asked, KIND/NAME
 //	objects.yaml    the cluster
-//	log POD CONTAINER [previous], closed POD PORT, unknown NAME: what was learnt besides
+//	log POD CONTAINER [previous], closed POD PORT, local POD PORT, unknown NAME: what was learnt besides
 //	want            what is printed
 func TestCases(t *testing.T) {
 	t.Parallel()
@@ -75,6 +75,8 @@ func explain(t *testing.T, a *txtar.Archive) string {
 			s.SetLog(words[1], words[2], len(words) > 3, string(f.Data))
 		case "closed":
 			s.SetPort(words[1], int32(number(t, words[2])), errText("connection refused"))
+		case "local":
+			s.SetPort(words[1], int32(number(t, words[2])), why.ErrLocalOnly)
 		case "unknown":
 			s.SetName(words[1], errText("lookup "+words[1]+": no such host"))
 		}
