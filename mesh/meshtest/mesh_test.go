@@ -21,6 +21,10 @@ type who struct {
 }
 
 func (w *who) ServeHTTP(out http.ResponseWriter, r *http.Request) {
+	if r.URL.Path == "/never" {
+		<-r.Context().Done()
+		return
+	}
 	h := r.Header.Clone()
 	w.last.Store(&h)
 	w.served.Add(1)
@@ -192,12 +196,27 @@ func TestFaultTimeoutRetry(t *testing.T) {
 	m.Apply("VirtualService", "shop", "web", `{"hosts": ["web"], "http": [
 		{"match": [{"uri": {"prefix": "/abort"}}], "fault": {"abort": {"httpStatus": 418, "percentage": {"value": 100}}}, "route": [{"destination": {"host": "web"}}]},
 		{"match": [{"uri": {"prefix": "/old"}}], "rewrite": {"uri": "/new"}, "headers": {"request": {"set": {"x-by": "mesh"}}}, "route": [{"destination": {"host": "web"}}]},
+		{"match": [{"uri": {"prefix": "/never"}}], "timeout": "0.1s", "route": [{"destination": {"host": "web"}}]},
+		{"match": [{"uri": {"prefix": "/cors"}}], "corsPolicy": {"allowOrigins": [{"exact": "https://a.example"}], "allowMethods": ["GET"]}, "route": [{"destination": {"host": "web"}}]},
 		{"match": [{"uri": {"prefix": "/moved"}}], "redirect": {"uri": "/there", "redirectCode": 302}},
 		{"retries": {"attempts": 3, "retryOn": "5xx"}, "route": [{"destination": {"host": "web"}}]}]}`)
 	c := client.Client()
 	until(t, c, "http://web.shop/abort", is(418))
 	if s, _ := get(t, c, "http://web.shop/moved"); s != 302 {
 		t.Errorf("redirect: %d", s)
+	}
+	if s, _ := get(t, c, "http://web.shop/never"); s != 504 {
+		t.Errorf("time limit: %d", s)
+	}
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://web.shop/cors", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Origin", "https://a.example")
+	if resp, err := c.Do(r); err != nil || resp.Header.Get("Access-Control-Allow-Origin") != "https://a.example" {
+		t.Errorf("CORS: %v %v", resp, err)
+	} else {
+		_ = resp.Body.Close()
 	}
 	if s, _ := get(t, c, "http://web.shop/old/x"); s != 200 {
 		t.Errorf("rewrite: %d", s)

@@ -3,6 +3,7 @@ package pilot
 import (
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	corsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/cors/v3"
 	faultv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/fault/v3"
 	ratelimitv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/local_ratelimit/v3"
 	routerv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/router/v3"
@@ -13,6 +14,7 @@ import (
 
 // Names of HTTP filters: the keys of what a route says to them.
 const (
+	filterCORS      = "envoy.filters.http.cors"
 	filterFault     = "envoy.filters.http.fault"
 	filterRateLimit = "envoy.filters.http.local_ratelimit"
 	filterRBAC      = "envoy.filters.http.rbac"
@@ -36,7 +38,7 @@ func httpFilterChain(stat, routes string, own *routev3.RouteConfiguration, first
 		m.RouteSpecifier = &hcm.HttpConnectionManager_RouteConfig{RouteConfig: own}
 	} else {
 		m.RouteSpecifier = &hcm.HttpConnectionManager_Rds{Rds: &hcm.Rds{ConfigSource: ads(), RouteConfigName: routes}}
-		m.HttpFilters = append(m.HttpFilters, httpFilter(filterFault, &faultv3.HTTPFault{}), httpFilter(filterRateLimit, &ratelimitv3.LocalRateLimit{StatPrefix: "http_local_rate_limiter"}))
+		m.HttpFilters = append(m.HttpFilters, httpFilter(filterCORS, &corsv3.Cors{}), httpFilter(filterFault, &faultv3.HTTPFault{}), httpFilter(filterRateLimit, &ratelimitv3.LocalRateLimit{StatPrefix: "http_local_rate_limiter"}))
 	}
 	m.HttpFilters = append(m.HttpFilters, httpFilter(filterRouter, &routerv3.Router{}))
 	return networkFilter("envoy.filters.network.http_connection_manager", m)

@@ -9,6 +9,7 @@ import (
 	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	commonfault "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/common/fault/v3"
+	corsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/cors/v3"
 	faultv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/fault/v3"
 	ratelimitv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/local_ratelimit/v3"
 	matcher "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
@@ -68,6 +69,9 @@ func (g *generator) httpRoute(v *config.VirtualService, index int, m *networking
 	out.RequestHeadersToAdd, out.RequestHeadersToRemove = headerOperations(r.GetHeaders().GetRequest())
 	out.ResponseHeadersToAdd, out.ResponseHeadersToRemove = headerOperations(r.GetHeaders().GetResponse())
 	perFilter := map[string]*anypb.Any{}
+	if c := r.GetCorsPolicy(); c != nil {
+		perFilter[filterCORS] = pack(corsPolicy(c))
+	}
 	if f := fault(r.GetFault()); f != nil {
 		perFilter[filterFault] = pack(f)
 	}
@@ -275,6 +279,26 @@ func redirect(r *networking.HTTPRedirect) *routev3.RedirectAction {
 		out.ResponseCode = routev3.RedirectAction_TEMPORARY_REDIRECT
 	case 308:
 		out.ResponseCode = routev3.RedirectAction_PERMANENT_REDIRECT
+	}
+	return out
+}
+
+func corsPolicy(c *networking.CorsPolicy) *corsv3.CorsPolicy {
+	out := &corsv3.CorsPolicy{
+		AllowMethods: strings.Join(c.GetAllowMethods(), ","), AllowHeaders: strings.Join(c.GetAllowHeaders(), ","),
+		ExposeHeaders: strings.Join(c.GetExposeHeaders(), ","),
+		FilterEnabled: &core.RuntimeFractionalPercent{DefaultValue: fraction(100)},
+	}
+	for _, o := range c.GetAllowOrigins() {
+		if m := stringMatch(o); m != nil {
+			out.AllowOriginStringMatch = append(out.AllowOriginStringMatch, m)
+		}
+	}
+	if d := c.GetMaxAge(); d != nil {
+		out.MaxAge = strconv.FormatInt(int64(d.AsDuration().Seconds()), 10)
+	}
+	if v := c.GetAllowCredentials(); v != nil {
+		out.AllowCredentials = yes(v.GetValue())
 	}
 	return out
 }

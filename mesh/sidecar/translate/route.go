@@ -87,6 +87,13 @@ func (s *State) routeFilters(m map[string]*anypb.Any) ([]l7.Filter, error) {
 		}
 		out = append(out, made)
 	}
+	if b := m["envoy.filters.http.cors"]; b != nil {
+		c, err := corsFilter(b)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, c)
+	}
 	if b := m["envoy.filters.http.local_ratelimit"]; b != nil {
 		f := &ratelimitv3.LocalRateLimit{}
 		if err := unmarshal(b, f); err != nil {
