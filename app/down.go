@@ -152,7 +152,8 @@ func endContainers(ctx context.Context, runtime *containers.Runtime) error {
 
 // cleanVolumes unmounts the volumes of all pods.
 func cleanVolumes(ctx context.Context, c *Config, log *slog.Logger) error {
-	host, err := volume.NewHost(volume.Config{Root: c.kubeletDir(), Plugins: volumeall.Plugins(c.csiVolumes(c.drivers(log), nil, nil)), Sources: noSources{}, Log: log})
+	driven := c.csiVolumes(c.drivers(log), nil, nil)
+	host, err := volume.NewHost(volume.Config{Root: c.kubeletDir(), Plugins: volumeall.Plugins(driven), Sources: noSources{}, Log: log})
 	if err != nil {
 		return err
 	}
@@ -160,7 +161,7 @@ func cleanVolumes(ctx context.Context, c *Config, log *slog.Logger) error {
 	for _, uid := range pods {
 		err = errors.Join(err, host.Remove(ctx, uid))
 	}
-	return err
+	return errors.Join(err, driven.CleanStaged(ctx))
 }
 
 // cleanCgroups removes the cgroups of pods.

@@ -64,6 +64,9 @@ func (w *worker) storageParts(c kubernetes.Interface, k *kubelet.Kubelet, driver
 	return []base.Component{
 		{Name: "storage drivers", Run: func(ctx context.Context) error {
 			defer drivers.Close()
+			if err := volumes.CleanStaged(ctx); err != nil {
+				log.Warn("volumes that no pod uses are still mounted", base.KeyError, err)
+			}
 			return r.Run(ctx)
 		}},
 		{Name: "storage sidecars", Run: func(ctx context.Context) error { return controllers.Run(ctx, env, duties) }},

@@ -2,6 +2,7 @@ package csi_test
 
 import (
 	"context"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -107,6 +108,32 @@ func TestReferences(t *testing.T) {
 	}
 	if err := r.host.Unmount(ctx, "b"); err != nil {
 		t.Errorf("again: %v", err)
+	}
+}
+
+// TestCleanStaged takes off what was staged for a pod that never got it.
+func TestCleanStaged(t *testing.T) {
+	t.Parallel()
+	d, root := &csitest.Driver{Name: driver}, t.TempDir()
+	r := newRig(t, root, d, cluster(false))
+	d.Fail = func(call string) error {
+		if call == "NodePublishVolume h" {
+			return status.Error(codes.Internal, "the process ends here")
+		}
+		return nil
+	}
+	if _, err := r.host.Mount(ctx, pod("a", "data")); err == nil {
+		t.Fatal("it was mounted")
+	}
+	// Its directory is still there: the pod may be tried again.
+	if err := r.plugin.CleanStaged(ctx); err != nil || slices.Contains(d.Calls(), "NodeUnstageVolume h") {
+		t.Fatalf("%v, %v", err, d.Calls())
+	}
+	if err := os.RemoveAll(filepath.Join(root, "pods")); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.plugin.CleanStaged(ctx); err != nil || !slices.Contains(d.Calls(), "NodeUnstageVolume h") {
+		t.Errorf("%v, %v", err, d.Calls())
 	}
 }
 
