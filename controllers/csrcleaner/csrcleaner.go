@@ -72,7 +72,9 @@ func end(c *csr) time.Time {
 	for _, x := range c.Status.Conditions {
 		switch x.Type {
 		case certificatesv1.CertificateApproved, certificatesv1.CertificateDenied, certificatesv1.CertificateFailed:
-			at = x.LastUpdateTime.Add(decided)
+			if !x.LastUpdateTime.IsZero() {
+				at = x.LastUpdateTime.Add(decided)
+			}
 		}
 	}
 	if block, _ := pem.Decode(c.Status.Certificate); block != nil {
