@@ -91,7 +91,7 @@ func claimRules() []Rule {
 			if !ok || sc.Provisioner == "kubernetes.io/no-provisioner" || !insight.Missing[*storagev1.CSIDriver](s, "", sc.Provisioner) {
 				return nil
 			}
-			return &insight.Finding{What: fmt.Sprintf("the driver %q of StorageClass %q is not installed%s", sc.Provisioner, sc.Name, like(sc.Provisioner, names[*storagev1.CSIDriver](s, ""))), Evidence: append([]string{"drivers: " + strings.Join(orNone(names[*storagev1.CSIDriver](s, "")), ", ")}, eventLines(s, c, "ExternalProvisioning")...), Mend: []insight.Mend{remake(c, "a class of a driver that is there")}}
+			return &insight.Finding{Level: insight.Sign, Why: "A driver need not be registered, but it has not made the volume either.", What: fmt.Sprintf("nobody makes the volume: the driver %q of StorageClass %q is not registered in the cluster%s", sc.Provisioner, sc.Name, like(sc.Provisioner, names[*storagev1.CSIDriver](s, ""))), Evidence: append([]string{"drivers: " + strings.Join(orNone(names[*storagev1.CSIDriver](s, "")), ", ")}, eventLines(s, c, "ExternalProvisioning")...), Mend: []insight.Mend{remake(c, "a class of a driver that is there")}}
 		}),
 		pending("claim-no-volume", "no volume matches the claim, and the class makes none", func(s *insight.Snapshot, c *corev1.PersistentVolumeClaim) *insight.Finding {
 			class := className(s, c)
