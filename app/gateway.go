@@ -66,6 +66,10 @@ func (w *worker) gatewayStage(after ...string) stage {
 		}
 		if w.together {
 			settings.GrantClient = c
+			if w.edge != nil {
+				w.edge.pods = w.shared().Core().V1().Pods().Lister()
+				settings.Mesh = w.edge
+			}
 		} else {
 			settings.SecretClient = c
 		}

@@ -167,6 +167,7 @@ func (s *controlPlane) runMesh(ctx context.Context, log *slog.Logger) error {
 		return err
 	}
 	callers := ca.NewTokenAuthenticator(c)
+	s.edge.join(authority)
 	p := pilot.New(pilot.Config{Informers: s.shared, Dynamic: dyn, Domain: s.config.ClusterDomain, Callers: callers, Log: log})
 	roots := publish.NewRoots(c, authority.Root())
 	server := meshServer(authority)

@@ -44,6 +44,8 @@ import (
 
 // worker is the node side of one machine, as far as it has been started.
 type worker struct {
+	// edge is how the gateway speaks with pods of the mesh; nil: in plain text.
+	edge    *meshEdge
 	config  *Config
 	log     *slog.Logger
 	nodeIP  netip.Addr

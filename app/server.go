@@ -48,8 +48,9 @@ type controlPlane struct {
 	connect func(component string) (*restclient.Config, error)
 	// shared are the informers of all components in this process.
 	shared informers.SharedInformerFactory
-	// mesh is nil where there is none.
+	// mesh is nil where there is none. edge is the gateway's part in it.
 	mesh *meshSwitch
+	edge meshEdge
 }
 
 // etcdStage opens the store.

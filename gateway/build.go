@@ -38,6 +38,7 @@ type objects struct {
 	services corelisters.ServiceLister
 	slices   cache.Indexer // by bySlice
 	secrets  secrets
+	mesh     Mesh // nil: none
 }
 
 // bySlice is the index of EndpointSlices by their Service.
@@ -128,6 +129,9 @@ func (b *Build) Cluster(namespace, name string, port ServicePort, suffix string,
 		b.endpoints[cluster] = []*l7.Endpoint{{Address: fmt.Sprintf("%s:%d", s.Spec.ExternalName, p.Port), Hostname: s.Spec.ExternalName}}
 	} else {
 		b.endpoints[cluster] = b.endpointsOf(namespace, name, p)
+		if b.objects.mesh != nil {
+			b.objects.mesh.Secure(&options, namespace, name, p.Port, b.endpoints[cluster])
+		}
 	}
 	return cluster, nil
 }

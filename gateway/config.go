@@ -41,6 +41,8 @@ type Config struct {
 	DrainTimeout time.Duration
 	// Listen opens sockets; nil: TCP.
 	Listen func(ctx context.Context, l *l7.Listener) (net.Listener, error)
+	// Mesh secures what goes to pods of a mesh; nil: there is none.
+	Mesh Mesh
 	// Observers are told of each request.
 	Observers []l7.Observer
 	Log       *slog.Logger
@@ -71,4 +73,11 @@ func (c *Config) validate() error {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
 	return nil
+}
+
+// A Mesh knows which pods have a sidecar, and speaks mutual TLS with them.
+type Mesh interface {
+	// Secure sets the TLS of a cluster and marks the endpoints that it is for. Both are
+	// new; endpoints have the metadata "namespace" and "pod".
+	Secure(c *l7.Cluster, namespace, service string, port int32, endpoints []*l7.Endpoint)
 }

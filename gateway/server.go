@@ -62,7 +62,7 @@ func New(cfg Config) (*Server, error) {
 			return nil, fmt.Errorf("gateway: index EndpointSlices: %w", err)
 		}
 	}
-	s.objects = &objects{services: core.Services().Lister(), slices: s.slices.GetIndexer()}
+	s.objects = &objects{services: core.Services().Lister(), slices: s.slices.GetIndexer(), mesh: cfg.Mesh}
 	if cfg.SecretClient != nil {
 		s.objects.secrets = newNamedSecrets(cfg.SecretClient, s.changed)
 	} else {
