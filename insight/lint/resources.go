@@ -2,6 +2,7 @@ package lint
 
 import (
 	"fmt"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 )
@@ -10,18 +11,18 @@ import (
 func resourceRules() []Rule {
 	return []Rule{
 		onContainer("requests", Warning, true, "Without requests the scheduler puts the pod anywhere, and it is the first to be evicted when a node runs short.", func(w workload, c *corev1.Container) *Finding {
-			missing := ""
+			var missing []string
 			for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
 				_, request := c.Resources.Requests[name]
 				_, limit := c.Resources.Limits[name] // a limit counts as a request
 				if !request && !limit {
-					missing += " and " + string(name)
+					missing = append(missing, string(name))
 				}
 			}
-			if missing == "" {
+			if len(missing) == 0 {
 				return nil
 			}
-			return &Finding{What: "requests no" + missing[len(" and"):], Fix: w.containerFix(c, "resources:\n  requests:\n    cpu: 100m\n    memory: 128Mi\n")}
+			return &Finding{What: "requests no " + strings.Join(missing, " and "), Fix: w.containerFix(c, "resources:\n  requests:\n    cpu: 100m\n    memory: 128Mi\n")}
 		}),
 		onContainer("memory-limit", Warning, true, "Without a limit a leak takes the memory of all others on the node; with one only this container is restarted.", func(w workload, c *corev1.Container) *Finding {
 			if _, ok := c.Resources.Limits[corev1.ResourceMemory]; ok {

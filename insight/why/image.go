@@ -106,7 +106,7 @@ func imageRules() []Rule {
 	}
 }
 
-var denied = regexp.MustCompile("(?i)unauthorized|authentication required|\\b401\\b|\\b403\\b|pull access denied|denied: |insufficient_scope|authorization failed")
+var denied = regexp.MustCompile(`(?i)unauthorized|authentication required|\b401\b|\b403\b|pull access denied|denied: |insufficient_scope|authorization failed`)
 
 // A pull is one that failed.
 type pull struct {

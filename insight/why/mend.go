@@ -3,6 +3,7 @@ package why
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -89,8 +90,8 @@ func (w workload) undo(s *insight.Snapshot) []insight.Mend {
 
 func nested(path []string, fields map[string]any) string {
 	var body any = fields
-	for i := len(path) - 1; i >= 0; i-- {
-		body = map[string]any{path[i]: body}
+	for _, key := range slices.Backward(path) {
+		body = map[string]any{key: body}
 	}
 	text, err := json.Marshal(body)
 	if err != nil { // of maps, slices and strings: never

@@ -3,6 +3,7 @@ package why_test
 import (
 	"bufio"
 	"bytes"
+	"errors"
 	"flag"
 	"io"
 	"os"
@@ -121,7 +122,7 @@ func objects(t *testing.T, a *txtar.Archive) []insight.Object {
 		r := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(f.Data)))
 		for {
 			doc, err := r.Read()
-			if err == io.EOF {
+			if errors.Is(err, io.EOF) {
 				break
 			}
 			if err != nil {
