@@ -98,7 +98,7 @@ func (p *Plugin) SetUp(ctx context.Context, r volume.Request) (volume.Mounted, e
 	// What is mounted stays mounted, also over a restart of this process.
 	if have, err := readData(r.Dir); err != nil {
 		return volume.Mounted{}, err
-	} else if have != nil && have.Handle == s.data.Handle {
+	} else if have != nil && have.Handle == s.data.Handle && have.Ready {
 		if mounted, err := mount.IsPoint(target); err != nil || mounted {
 			return done, err
 		}
@@ -106,7 +106,8 @@ func (p *Plugin) SetUp(ctx context.Context, r volume.Request) (volume.Mounted, e
 	if err := p.mount(ctx, r, s, target); err != nil {
 		return volume.Mounted{}, err
 	}
-	return done, nil
+	s.data.Ready = true
+	return done, writeData(r.Dir, &s.data)
 }
 
 // mount goes through all steps for a volume that this pod does not have yet.

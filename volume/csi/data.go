@@ -30,6 +30,8 @@ type data struct {
 	Attachment string `json:"attachmentID,omitempty"`
 	Lifecycle  string `json:"volumeLifecycleMode"`
 	Block      bool   `json:"block,omitempty"`
+	// Ready says that nothing is left to do: mounted, grown, and given to its group.
+	Ready bool `json:"ready,omitempty"`
 }
 
 const (
