@@ -84,6 +84,9 @@ func (s *Source) Run(ctx context.Context, synced, changed func()) error {
 			},
 		}
 		r, err := i.AddEventHandler(handler)
+		if ctx.Err() != nil {
+			return nil
+		}
 		if err != nil {
 			return err
 		}
