@@ -30,6 +30,7 @@ type Proxy struct {
 	families  []*family
 	services  cache.SharedIndexInformer
 	endpoints cache.SharedIndexInformer
+	health    *healthServer
 	synced    chan struct{}
 	behind    atomic.Int32 // families whose first round is still to come
 
@@ -55,6 +56,7 @@ func New(cfg Config) (*Proxy, error) {
 		cfg:       cfg,
 		services:  cfg.Informers.Core().V1().Services().Informer(),
 		endpoints: cfg.Informers.Discovery().V1().EndpointSlices().Informer(),
+		health:    newHealthServer(cfg.Log),
 		synced:    make(chan struct{}),
 	}
 	for _, b := range cfg.Backends {
@@ -108,6 +110,7 @@ func (p *Proxy) Run(ctx context.Context) error {
 		running.Go(func() { p.serve(ctx, f) })
 	}
 	running.Wait()
+	p.health.close()
 	return nil
 }
 
@@ -146,6 +149,9 @@ func (p *Proxy) serve(ctx context.Context, f *family) {
 		}
 		start := time.Now()
 		r, err := p.round(ctx, f, replace)
+		if f == p.families[0] {
+			p.health.update(r.updates)
+		}
 		p.setErr(err)
 		if err != nil {
 			if ctx.Err() != nil {
