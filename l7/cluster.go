@@ -12,7 +12,7 @@ type Cluster struct {
 	Kind ClusterKind
 	// Balancing chooses among the endpoints.
 	Balancing Balancing
-	// MinimumRingSize of RingHash. Zero: 1024.
+	// MinimumRingSize of RingHash: more points balance better. Zero: 256 for each host.
 	MinimumRingSize int
 	// Protocol spoken with the endpoints.
 	Protocol Protocol

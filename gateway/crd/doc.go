@@ -5,5 +5,5 @@
 // The definitions are Copyright The Kubernetes Authors, licensed under the Apache
 // License, Version 2.0 (http://www.apache.org/licenses/LICENSE-2.0).
 //
-//go:generate go run generate.go
+//go:generate go run ./gen
 package crd

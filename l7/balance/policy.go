@@ -150,24 +150,30 @@ type point struct {
 }
 
 const (
-	defaultRing = 1024
-	maxRing     = 1 << 20
+	// pointsEach is how many points a host of weight one has. It does not depend on
+	// the other hosts, so that keys stay where they are when one of them goes.
+	pointsEach = 256
+	maxRing    = 1 << 20
 )
 
 func newRing(hosts []*Host, index []int, minimum int) *ring {
-	if minimum <= 0 {
-		minimum = defaultRing
-	}
 	var total uint64
+	divisor := 0
 	for _, h := range index {
-		total += uint64(weightOf(hosts[h].Endpoint()))
+		w := weightOf(hosts[h].Endpoint())
+		total += uint64(w)
+		divisor = gcd(divisor, int(w))
 	}
+	each := uint64(pointsEach)
+	units := total / uint64(divisor)
+	if want := uint64(max(minimum, 0)); each*units < want {
+		each = (want + units - 1) / units
+	}
+	each = max(min(each, maxRing/units), 1)
 	r := &ring{index: index}
-	size := min(max(minimum, len(index)), maxRing)
 	for _, h := range index {
 		e := hosts[h].Endpoint()
-		n := max((uint64(size)*uint64(weightOf(e))+total-1)/total, 1)
-		for i := range n {
+		for i := range each * uint64(weightOf(e)) / uint64(divisor) {
 			r.points = append(r.points, point{xxhash.Sum64String(e.Address + "_" + strconv.FormatUint(i, 10)), h})
 		}
 	}

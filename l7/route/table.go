@@ -79,8 +79,10 @@ func (t *Table) Match(x *l7.Exchange) (*l7.VirtualHost, *l7.Route) {
 
 func (t *Table) find(authority string) *host {
 	if t.ports {
-		if h := t.lookup(lower(authority)); h != nil && h != t.any {
-			return h
+		if name := lower(authority); hasPort(name) {
+			if h := t.exact[name]; h != nil {
+				return h
+			}
 		}
 	}
 	return t.lookup(lower(l7.HostOnly(authority)))

@@ -1,11 +1,11 @@
-//go:build ignore
-
-// Command generate packs the definitions of the Gateway API from its module.
+// Command gen packs the definitions of the Gateway API from its module; run it with
+// go generate in gateway/crd.
 package main
 
 import (
+	"context"
 	"encoding/json"
-	"log"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,33 +16,37 @@ import (
 )
 
 func main() {
-	log.SetFlags(0)
-	out, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "sigs.k8s.io/gateway-api").Output()
+	if err := pack(context.Background(), "zz_generated.definitions.json.zst"); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func pack(ctx context.Context, into string) error {
+	out, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", "sigs.k8s.io/gateway-api").Output()
 	if err != nil {
-		log.Fatal(err)
+		return fmt.Errorf("find the module: %w", err)
 	}
 	dir := filepath.Join(strings.TrimSpace(string(out)), "config", "crd", "standard")
 	var all []json.RawMessage
 	for _, name := range []string{"gatewayclasses", "gateways", "grpcroutes", "httproutes", "referencegrants"} {
 		text, err := os.ReadFile(filepath.Join(dir, "gateway.networking.k8s.io_"+name+".yaml"))
 		if err != nil {
-			log.Fatal(err)
+			return err
 		}
 		object, err := yaml.YAMLToJSON(text)
 		if err != nil {
-			log.Fatal(err)
+			return fmt.Errorf("%s: %w", name, err)
 		}
 		all = append(all, object)
 	}
 	list, err := json.Marshal(all)
 	if err != nil {
-		log.Fatal(err)
+		return err
 	}
 	w, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedBestCompression))
 	if err != nil {
-		log.Fatal(err)
+		return err
 	}
-	if err := os.WriteFile("zz_generated.definitions.json.zst", w.EncodeAll(list, nil), 0o644); err != nil {
-		log.Fatal(err)
-	}
+	return os.WriteFile(into, w.EncodeAll(list, nil), 0o644)
 }
