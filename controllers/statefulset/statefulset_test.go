@@ -142,9 +142,10 @@ func TestUpdate(t *testing.T) {
 	}
 	image("db:2", 7)
 	w.until("db-5=db:1", "db-6=db:1", "db-7=db:2")
-	if s := w.get().Status; s.CurrentRevision != first || s.UpdateRevision == first || s.UpdatedReplicas != 1 {
-		t.Errorf("status during an update: %+v", s)
-	}
+	w.Until("the status during the update is reported", func() bool {
+		s := w.get().Status
+		return s.CurrentRevision == first && s.UpdateRevision != first && s.UpdatedReplicas == 1
+	})
 	image("db:2", 0)
 	w.until("db-5=db:2", "db-6=db:2", "db-7=db:2")
 	w.Until("the update is complete", func() bool { s := w.get().Status; return s.CurrentRevision == s.UpdateRevision })
