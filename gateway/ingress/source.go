@@ -46,12 +46,12 @@ type Source struct {
 	lister    networkinglisters.IngressLister
 	classList networkinglisters.IngressClassLister
 
-	// told are the problems that events were sent for, by Ingress; used by Report.
+	// told are the problems that events were sent for, by Ingress.
 	told map[types.UID]string
 	// found are the problems of the last Build.
 	found map[types.UID][]problem
 
-	mu sync.Mutex // guards nothing but orders Build and Report
+	mu sync.Mutex // guards told and found
 }
 
 type problem struct{ reason, message string }
