@@ -34,6 +34,7 @@ type Cluster struct {
 // environment before.
 func Start(t testing.TB, list []controllers.Controller, change func(*controllers.Env), objects ...runtime.Object) *Cluster {
 	t.Helper()
+	number(t, objects)
 	client := fake.NewClientset(objects...)
 	c := &Cluster{Client: client, t: t, changed: make(chan struct{})}
 	c.Informers = informers.NewSharedInformerFactory(client, 0)
@@ -43,7 +44,7 @@ func Start(t testing.TB, list []controllers.Controller, change func(*controllers
 	if change != nil {
 		change(c.Env)
 	}
-	serve(client)
+	serve(client, len(objects))
 	core := c.Informers.Core().V1()
 	for _, i := range []cache.SharedIndexInformer{
 		core.Pods().Informer(), core.Namespaces().Informer(), core.Nodes().Informer(), core.Endpoints().Informer(),

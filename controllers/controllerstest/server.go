@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strconv"
 	"sync/atomic"
+	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -18,9 +19,24 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// serve gives created objects what a server gives them: a UID, a name, a time.
-func serve(client *fake.Clientset) {
+// number gives objects that are there from the start versions, so that two who
+// change the same one conflict as they do later.
+func number(t testing.TB, objects []runtime.Object) {
+	t.Helper()
+	for i, obj := range objects {
+		o, err := meta.Accessor(obj)
+		if err != nil {
+			t.Fatal(err)
+		}
+		o.SetResourceVersion(strconv.Itoa(i + 1))
+	}
+}
+
+// serve gives created objects what a server gives them: a UID, a name, a time, and
+// a version later than the first ones.
+func serve(client *fake.Clientset, first int) {
 	var count atomic.Int64
+	count.Store(int64(first))
 	client.PrependReactor("create", "*", func(action clienttesting.Action) (bool, runtime.Object, error) {
 		create, ok := action.(clienttesting.CreateAction)
 		if !ok || create.GetSubresource() != "" {

@@ -106,11 +106,22 @@ func TestMatching(t *testing.T) {
 		pv("other-class", "2Gi", func(v *corev1.PersistentVolume) { v.Spec.StorageClassName = "" }),
 		pv("device", "2Gi", func(v *corev1.PersistentVolume) { v.Spec.VolumeMode = &block }),
 		pv("labelled", "20Gi", func(v *corev1.PersistentVolume) { v.Labels = map[string]string{"disk": "ssd"} }),
+	)
+	// Only volumes that are available take part.
+	w.Until("all are available", func() bool {
+		list, err := w.Client.CoreV1().PersistentVolumes().List(ctx, metav1.ListOptions{})
+		return err == nil && !slices.ContainsFunc(list.Items, func(v corev1.PersistentVolume) bool { return v.Status.Phase != corev1.VolumeAvailable })
+	})
+	for _, c := range []*corev1.PersistentVolumeClaim{
 		claim("a", "1Gi"), claim("b", "15Gi", func(c *corev1.PersistentVolumeClaim) {
 			c.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"disk": "ssd"}}
 		}),
 		claim("dev", "1Gi", func(c *corev1.PersistentVolumeClaim) { c.Spec.VolumeMode = &block }),
-	)
+	} {
+		if _, err := w.Client.CoreV1().PersistentVolumeClaims("default").Create(ctx, c, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
 	w.bound("a", "small")
 	w.bound("b", "labelled")
 	w.bound("dev", "device")
