@@ -39,13 +39,14 @@ import (
 // for a server without a mesh.
 type meshSwitch struct {
 	wanted chan struct{} // has one element when a namespace wants it
-	on     chan struct{} // closed when sidecars can be injected, or it has failed
-	once   sync.Once
-	failed error // read after on is closed
+
+	mu      sync.Mutex    // guards the following
+	settled chan struct{} // closed when sidecars can be injected, or that has failed
+	failed  error
 }
 
 func newMeshSwitch() *meshSwitch {
-	return &meshSwitch{wanted: make(chan struct{}, 1), on: make(chan struct{})}
+	return &meshSwitch{wanted: make(chan struct{}, 1), settled: make(chan struct{})}
 }
 
 func (m *meshSwitch) want() {
@@ -55,11 +56,41 @@ func (m *meshSwitch) want() {
 	}
 }
 
-func (m *meshSwitch) done(err error) {
-	m.once.Do(func() {
-		m.failed = err
-		close(m.on)
-	})
+// settle tells who waits that the mesh is on, or why it is not.
+func (m *meshSwitch) settle(err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.failed = err
+	select {
+	case <-m.settled:
+	default:
+		close(m.settled)
+	}
+}
+
+// again lets those wait who come while it is tried once more.
+func (m *meshSwitch) again() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.failed, m.settled = nil, make(chan struct{})
+}
+
+// wait returns when the mesh is on.
+func (m *meshSwitch) wait(ctx context.Context) error {
+	m.mu.Lock()
+	settled := m.settled
+	m.mu.Unlock()
+	select {
+	case <-settled:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.failed != nil {
+		return apierrors.NewInternalError(fmt.Errorf("the mesh cannot be started: %w", m.failed))
+	}
+	return nil
 }
 
 func meshed(labels map[string]string) bool {
@@ -81,15 +112,7 @@ func (m *meshSwitch) Validate(ctx context.Context, a *admission.Attributes) erro
 		return nil
 	}
 	m.want()
-	select {
-	case <-m.on:
-		if m.failed != nil {
-			return apierrors.NewInternalError(fmt.Errorf("the mesh cannot be started: %w", m.failed))
-		}
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	return m.wait(ctx)
 }
 
 // plugins are those that the API server asks besides its own.
@@ -124,16 +147,29 @@ func (s *controlPlane) meshStage() stage {
 		if err := informer.RemoveEventHandler(registration); err != nil {
 			return err
 		}
-		// A mesh that cannot be started takes nothing else along.
+		// A mesh that cannot be run takes nothing else along.
 		log := s.log.With(base.KeyComponent, "mesh")
-		if err := s.runMesh(ctx, log); err != nil && ctx.Err() == nil {
-			s.mesh.done(err)
-			log.Error("The mesh cannot be run", base.KeyError, err)
+		for {
+			err := s.runMesh(ctx, log)
+			if ctx.Err() != nil {
+				return nil
+			}
+			s.mesh.settle(err)
+			log.Error("The mesh cannot be run, trying again", base.KeyError, err, base.KeyDuration, meshRetry.String())
+			t := time.NewTimer(meshRetry)
+			select {
+			case <-ctx.Done():
+				t.Stop()
+				return nil
+			case <-t.C:
+			}
+			s.mesh.again()
 		}
-		<-ctx.Done()
-		return nil
 	}}
 }
+
+// meshRetry is how long to wait before the mesh is started again.
+const meshRetry = 10 * time.Second
 
 // meshUser makes the mesh's objects: in the process only, there is no certificate for it.
 const meshUser = "system:periplus:mesh"
@@ -189,7 +225,7 @@ func (s *controlPlane) runMesh(ctx context.Context, log *slog.Logger) error {
 			if err := publish.Webhooks(ctx, c, inject.Configuration(authority.Root()), validate.Configuration(authority.Root())); err != nil {
 				return err
 			}
-			s.mesh.done(nil)
+			s.mesh.settle(nil)
 			log.Info("Mesh is on", base.KeyDuration, time.Since(start).Round(time.Millisecond).String())
 			<-ctx.Done()
 			return nil
