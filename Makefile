@@ -47,14 +47,14 @@ build: generate-helpers ## bin/peri for this machine
 build-all: ## bin/<arch>/peri for amd64 and arm64
 	@for arch in amd64 arm64; do \
 		echo "linux/$$arch"; \
-		GOARCH=$$arch go generate ./containers/monitor/bin ./mesh/sidecar/bin; \
+		GOARCH=$$arch go generate ./containers/monitor/bin ./containers/wasm/bin ./mesh/sidecar/bin; \
 		GOOS=linux GOARCH=$$arch go build -trimpath -ldflags "$(LDFLAGS)" -o $(BIN)/$$arch/ ./cmd/peri; \
 	done
 
 # The small programs that peri carries inside are built first.
 .PHONY: generate-helpers
 generate-helpers:
-	@go generate ./containers/monitor/bin ./mesh/sidecar/bin
+	@go generate ./containers/monitor/bin ./containers/wasm/bin ./mesh/sidecar/bin
 
 .PHONY: demo
 demo: packages build ## a cluster in a namespace of its own, two deployments, their timeline; leaves nothing behind

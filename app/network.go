@@ -74,7 +74,7 @@ func (s *controlPlane) addonsStage() stage {
 		if err := s.publishCluster(ctx, c); err != nil {
 			return err
 		}
-		if err := errors.Join(ensureStorage(ctx, c), ensureGateway(ctx, c)); err != nil {
+		if err := errors.Join(ensureStorage(ctx, c), ensureGateway(ctx, c), ensureRuntimeClass(ctx, c)); err != nil {
 			return err
 		}
 		ready()

@@ -21,6 +21,7 @@ import (
 	"github.com/periplus/periplus/base"
 	"github.com/periplus/periplus/containers/oci"
 	"github.com/periplus/periplus/containers/snapshot"
+	wasmbin "github.com/periplus/periplus/containers/wasm/bin"
 	"github.com/periplus/periplus/linux/process"
 )
 
@@ -106,6 +107,11 @@ func (r *Runtime) makeContainer(ctx context.Context, s *podSandbox, id string, c
 		r.warnOOM.Do(func() {
 			r.log.Warn("cannot lower oom_score_adj of containers without CAP_SYS_RESOURCE, they get our own", "floor", r.host.OOMScoreFloor)
 		})
+	}
+	if s.rec.Handler == wasmbin.Handler {
+		if err := r.runModule(res.Spec); err != nil {
+			return nil, err
+		}
 	}
 	if err := writeRecord(filepath.Join(dir, "config.json"), res.Spec); err != nil {
 		return nil, err

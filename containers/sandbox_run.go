@@ -15,11 +15,12 @@ import (
 	"github.com/periplus/periplus/base"
 	"github.com/periplus/periplus/cni"
 	"github.com/periplus/periplus/containers/sandbox"
+	wasmbin "github.com/periplus/periplus/containers/wasm/bin"
 )
 
-// handlers are the runtime handlers that a RuntimeClass may name.
+// knownHandler says whether a RuntimeClass may name the handler.
 func (r *Runtime) knownHandler(name string) bool {
-	return name == "" || name == r.ociName()
+	return name == "" || name == r.ociName() || name == wasmbin.Handler
 }
 
 // RunPodSandbox makes a pod's namespaces and attaches them to the network.

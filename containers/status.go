@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/status"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	wasmbin "github.com/periplus/periplus/containers/wasm/bin"
 	"github.com/periplus/periplus/linux/cgroup"
 )
 
@@ -49,7 +50,8 @@ func (r *Runtime) Status(ctx context.Context, req *runtimeapi.StatusRequest) (*r
 		Features:        &runtimeapi.RuntimeFeatures{SupplementalGroupsPolicy: true},
 	}
 	if r.ociErr == nil {
-		resp.RuntimeHandlers = append(resp.RuntimeHandlers, &runtimeapi.RuntimeHandler{Name: r.ociName(), Features: features})
+		resp.RuntimeHandlers = append(resp.RuntimeHandlers,
+			&runtimeapi.RuntimeHandler{Name: r.ociName(), Features: features}, &runtimeapi.RuntimeHandler{Name: wasmbin.Handler, Features: features})
 	}
 	if req.GetVerbose() {
 		b, err := json.Marshal(map[string]any{

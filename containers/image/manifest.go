@@ -71,6 +71,12 @@ func choose(data []byte, platform string) (v1.Descriptor, error) {
 		}
 	}
 	if bestRank == 0 {
+		// A module runs on any machine.
+		if i := slices.IndexFunc(index.Manifests, func(d v1.Descriptor) bool { return d.Platform != nil && d.Platform.Architecture == "wasm" }); i >= 0 {
+			best, bestRank = index.Manifests[i], 1
+		}
+	}
+	if bestRank == 0 {
 		return best, fmt.Errorf("no match for platform in manifest: %s: %w (the image has %s)", platform, ErrNotFound, platformsOf(index))
 	}
 	return best, blob.CheckDigest(string(best.Digest))

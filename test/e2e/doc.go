@@ -20,7 +20,7 @@
 //	watch REGEXP cmd …        runs cmd until a line of its output matches
 //	answer REGEXP URL         curl until the URL answers with that
 //
-//	$PERI, $REGISTRY, $BUSYBOX, $NGINX, $ADMISSION, $NODE, $NODE_IP, $STATE, $RUN
+//	$PERI, $REGISTRY, $BUSYBOX, $NGINX, $ADMISSION, $MODULE, $NODE, $NODE_IP, $STATE, $RUN
 //
 // Only some scripts:  go test ./test/e2e -run 'Scripts/j5'
 package e2e

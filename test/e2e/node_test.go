@@ -45,7 +45,11 @@ var builtImages = sync.OnceValues(func() (map[string]v1.Image, error) {
 	if err != nil {
 		return nil, err
 	}
-	return map[string]v1.Image{"admission:1": admission, "busybox:1": busybox, "nginx:1": nginx, "redis:1": redis}, nil
+	module, err := images.Module(context.Background(), "test/images/module")
+	if err != nil {
+		return nil, err
+	}
+	return map[string]v1.Image{"admission:1": admission, "module:1": module, "busybox:1": busybox, "nginx:1": nginx, "redis:1": redis}, nil
 })
 
 // A node is a machine with a registry in it and, once started, a cluster.
@@ -150,7 +154,7 @@ func (n *node) variables(e environment) error {
 
 func (n *node) env() map[string]string {
 	return map[string]string{
-		"PERI": n.machine.Peri(), "REGISTRY": n.images.Address(), "REDIS": n.images.Address() + "/redis:1", "BUSYBOX": n.images.Address() + "/busybox:1", "NGINX": n.images.Address() + "/nginx:1", "ADMISSION": n.images.Address() + "/admission:1",
+		"PERI": n.machine.Peri(), "REGISTRY": n.images.Address(), "REDIS": n.images.Address() + "/redis:1", "BUSYBOX": n.images.Address() + "/busybox:1", "NGINX": n.images.Address() + "/nginx:1", "ADMISSION": n.images.Address() + "/admission:1", "MODULE": n.images.Address() + "/module:1",
 		"NODE": nodeName, "NODE_IP": netlab.Address, "STATE": n.machine.StateDir(), "CGROUP": n.machine.CgroupRoot(), "RUN": n.machine.RunDir(), "KUBECONFIG": n.machine.Kubeconfig(),
 	}
 }
