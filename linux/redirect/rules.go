@@ -3,6 +3,7 @@ package redirect
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 )
 
@@ -75,7 +76,7 @@ func (c *Config) rules(local, source netip.Addr) []rule {
 	if c.TunnelPort != 0 {
 		out = append(out, rule{chain: chainInbound, port: c.TunnelPort, target: doReturn})
 	}
-	for _, p := range append(c.OwnPorts[:len(c.OwnPorts):len(c.OwnPorts)], c.ExcludeInbound...) {
+	for _, p := range append(slices.Clip(c.OwnPorts), c.ExcludeInbound...) {
 		out = append(out, rule{chain: chainInbound, port: p, target: doReturn})
 	}
 	if c.InboundPorts == nil {

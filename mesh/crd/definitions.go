@@ -1,6 +1,8 @@
 package crd
 
 import (
+	"slices"
+
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -73,7 +75,7 @@ func Definitions() []*apiextensionsv1.CustomResourceDefinition {
 }
 
 func (k *kind) definition() *apiextensionsv1.CustomResourceDefinition {
-	columns := append(k.columns[:len(k.columns):len(k.columns)], column("Age", "date", ".metadata.creationTimestamp", "When it was made."))
+	columns := append(slices.Clip(k.columns), column("Age", "date", ".metadata.creationTimestamp", "When it was made."))
 	versions := make([]apiextensionsv1.CustomResourceDefinitionVersion, 0, 1+len(k.versions))
 	for _, v := range append([]string{k.gvr.Version}, k.versions...) {
 		versions = append(versions, apiextensionsv1.CustomResourceDefinitionVersion{

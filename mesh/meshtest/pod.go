@@ -3,6 +3,7 @@ package meshtest
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net"
 	"net/http"
 	"net/netip"
@@ -59,9 +60,7 @@ func (m *Mesh) pod(namespace, name string, labels map[string]string, h http.Hand
 	m.pods++
 	p := &Pod{Name: name, Namespace: namespace, IP: netip.AddrFrom4([4]byte{10, 42, 0, byte(m.pods)}), mesh: m, apps: map[uint16]string{}}
 	own := map[string]string{}
-	for k, v := range labels {
-		own[k] = v
-	}
+	maps.Copy(own, labels)
 	if meshed {
 		own[mesh.LabelTLS] = mesh.TLSModeIstio
 	}

@@ -10,17 +10,9 @@ import (
 
 // Short words for the messages that everything is made of.
 
-func u32(n int) *wrapperspb.UInt32Value { return wrapperspb.UInt32(uint32(n)) }
-func yes(b bool) *wrapperspb.BoolValue  { return wrapperspb.Bool(b) }
-func text(s string) *structpb.Value     { return structpb.NewStringValue(s) }
-func list(v ...string) *structpb.Value {
-	out := &structpb.ListValue{}
-	for _, s := range v {
-		out.Values = append(out.Values, text(s))
-	}
-	return structpb.NewListValue(out)
-}
-
+func u32(n int) *wrapperspb.UInt32Value                    { return wrapperspb.UInt32(uint32(n)) }
+func yes(b bool) *wrapperspb.BoolValue                     { return wrapperspb.Bool(b) }
+func text(s string) *structpb.Value                        { return structpb.NewStringValue(s) }
 func fields(f map[string]*structpb.Value) *structpb.Struct { return &structpb.Struct{Fields: f} }
 
 func metadata(key string, f map[string]*structpb.Value) *core.Metadata {

@@ -1,6 +1,7 @@
 package pilot
 
 import (
+	"slices"
 	"strconv"
 	"time"
 
@@ -147,10 +148,8 @@ func (g *generator) applies(v *config.VirtualService) bool {
 
 // forMesh reports whether sidecars are among some gateways.
 func forMesh(gateways []string) bool {
-	for _, g := range gateways {
-		if g == "mesh" {
-			return true
-		}
+	if slices.Contains(gateways, "mesh") {
+		return true
 	}
 	return len(gateways) == 0
 }

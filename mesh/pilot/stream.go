@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"maps"
 	"strconv"
 
 	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
@@ -206,9 +207,7 @@ func (p *Pilot) DeltaAggregatedResources(stream discovery.AggregatedDiscoverySer
 		known := s.subs[typ] != nil
 		sub := s.subscription(typ)
 		if !known {
-			for name, version := range r.GetInitialResourceVersions() {
-				sub.sent[name] = version
-			}
+			maps.Copy(sub.sent, r.GetInitialResourceVersions())
 			sub.wildcard = len(r.GetResourceNamesSubscribe()) == 0 && !s.proxy.proxyless
 		}
 		for _, n := range r.GetResourceNamesSubscribe() {

@@ -137,7 +137,7 @@ func (s *Sidecar) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	tellWaiter()
+	tellWaiter(ctx)
 	return base.RunAll(ctx,
 		base.Component{Name: "certificates", Run: s.certs.Run},
 		base.Component{Name: "discovery", Run: s.disco.Run},

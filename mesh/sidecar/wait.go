@@ -70,8 +70,9 @@ func ready(ctx context.Context) error {
 }
 
 // tellWaiter wakes one who waits for the proxy to listen.
-func tellWaiter() {
-	if c, err := net.Dial("unix", waiter); err == nil {
+func tellWaiter(ctx context.Context) {
+	var d net.Dialer
+	if c, err := d.DialContext(ctx, "unix", waiter); err == nil {
 		_ = c.Close()
 	}
 }

@@ -2,7 +2,6 @@ package validate
 
 import (
 	"fmt"
-	"net/http"
 	"regexp"
 	"strings"
 	"time"
@@ -107,14 +106,6 @@ func header(name string) error {
 		return fmt.Errorf("header name %s is not a valid header name", name)
 	}
 	return nil
-}
-
-func method(name string) error {
-	switch name {
-	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodConnect, http.MethodOptions, http.MethodTrace:
-		return nil
-	}
-	return fmt.Errorf("%q is not a supported HTTP method", name)
 }
 
 func text(m *networking.StringMatch, where string) error {

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"strconv"
+	"strings"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -131,9 +132,10 @@ func (m *mistakes) err() error {
 	case 1:
 		return m.errs[0]
 	}
-	text := strconv.Itoa(len(m.errs)) + " errors occurred:\n"
+	var text strings.Builder
+	text.WriteString(strconv.Itoa(len(m.errs)) + " errors occurred:\n")
 	for _, e := range m.errs {
-		text += "\t* " + e.Error() + "\n"
+		text.WriteString("\t* " + e.Error() + "\n")
 	}
-	return errors.New(text + "\n")
+	return errors.New(text.String() + "\n")
 }

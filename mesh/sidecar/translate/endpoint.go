@@ -1,6 +1,7 @@
 package translate
 
 import (
+	"maps"
 	"net"
 	"strconv"
 
@@ -32,9 +33,7 @@ func endpoints(m *endpoint.ClusterLoadAssignment) []*l7.Endpoint {
 				l.Health = l7.Unhealthy
 			}
 			f := e.GetMetadata().GetFilterMetadata()
-			for k, v := range texts(f[mesh.MetadataTransport]) {
-				l.Metadata[k] = v
-			}
+			maps.Copy(l.Metadata, texts(f[mesh.MetadataTransport]))
 			if w := f[mesh.MetadataIstio].GetFields()[mesh.MetadataWorkload].GetStringValue(); w != "" {
 				l.Metadata[mesh.MetadataWorkload] = w
 			}

@@ -45,9 +45,9 @@ func headerMatch(m *route.HeaderMatcher) (l7.HeaderMatch, error) {
 		out.Value, err = stringMatch(v.StringMatch)
 		return out, err
 	case *route.HeaderMatcher_ExactMatch:
-		out.Value = l7.StringMatch{Kind: l7.MatchExact, Value: v.ExactMatch}
+		out.Value = l7.StringMatch{Kind: l7.MatchExact, Value: v.ExactMatch} //nolint:staticcheck // others still send it
 	case *route.HeaderMatcher_PrefixMatch:
-		out.Value = l7.StringMatch{Kind: l7.MatchPrefix, Value: v.PrefixMatch}
+		out.Value = l7.StringMatch{Kind: l7.MatchPrefix, Value: v.PrefixMatch} //nolint:staticcheck // others still send it
 	default:
 		return out, fmt.Errorf("header match %T is not supported", v)
 	}

@@ -2,6 +2,7 @@ package translate
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	cluster "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
@@ -182,14 +183,10 @@ func (s *State) Snapshot() *l7.Snapshot {
 			out.Endpoints[name] = s.endpoints[c.eds]
 		}
 	}
-	for name, r := range s.routes {
-		out.Routes[name] = r
-	}
+	maps.Copy(out.Routes, s.routes)
 	for _, l := range s.listeners {
 		out.Listeners = append(out.Listeners, l.listener)
-		for name, r := range l.inline {
-			out.Routes[name] = r
-		}
+		maps.Copy(out.Routes, l.inline)
 		for _, name := range l.tcp {
 			c := s.clusters[name]
 			if c == nil {
