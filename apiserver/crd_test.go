@@ -187,19 +187,19 @@ func TestCustomResource(t *testing.T) {
 		}
 	}
 	// The status is written by its own endpoint only, and does not raise the generation.
-	unstructured.SetNestedField(made.Object, int64(7), "status", "replicas")
-	unstructured.SetNestedField(made.Object, int64(3), "spec", "replicas")
+	_ = unstructured.SetNestedField(made.Object, int64(7), "status", "replicas")
+	_ = unstructured.SetNestedField(made.Object, int64(3), "spec", "replicas")
 	updated, err := tabs.Update(ctx, made, metav1.UpdateOptions{})
 	if err != nil || updated.GetGeneration() != 2 || field(updated, "status") != nil {
 		t.Fatalf("update: %v, %v", updated, err)
 	}
-	unstructured.SetNestedField(updated.Object, int64(7), "status", "replicas")
-	unstructured.SetNestedField(updated.Object, int64(4), "spec", "replicas")
+	_ = unstructured.SetNestedField(updated.Object, int64(7), "status", "replicas")
+	_ = unstructured.SetNestedField(updated.Object, int64(4), "spec", "replicas")
 	updated, err = tabs.UpdateStatus(ctx, updated, metav1.UpdateOptions{})
 	if err != nil || updated.GetGeneration() != 2 || field(updated, "status", "replicas") != int64(7) || field(updated, "spec", "replicas") != int64(3) {
 		t.Fatalf("status: %v, %v", updated, err)
 	}
-	unstructured.SetNestedField(updated.Object, "other", "spec", "image")
+	_ = unstructured.SetNestedField(updated.Object, "other", "spec", "image")
 	if _, err := tabs.Update(ctx, updated, metav1.UpdateOptions{}); err == nil || !strings.Contains(err.Error(), "image is immutable") {
 		t.Errorf("transition rule: %v", err)
 	}
@@ -272,9 +272,9 @@ func TestDefinitionChanges(t *testing.T) {
 		t.Fatal(err)
 	}
 	versions, _, _ := unstructured.NestedSlice(crd.Object, "spec", "versions")
-	unstructured.SetNestedField(versions[0].(map[string]any), "fresh", "schema", "openAPIV3Schema", "properties", "spec", "properties", "added", "default")
-	unstructured.SetNestedField(versions[0].(map[string]any), "string", "schema", "openAPIV3Schema", "properties", "spec", "properties", "added", "type")
-	unstructured.SetNestedSlice(crd.Object, versions, "spec", "versions")
+	_ = unstructured.SetNestedField(versions[0].(map[string]any), "fresh", "schema", "openAPIV3Schema", "properties", "spec", "properties", "added", "default")
+	_ = unstructured.SetNestedField(versions[0].(map[string]any), "string", "schema", "openAPIV3Schema", "properties", "spec", "properties", "added", "type")
+	_ = unstructured.SetNestedSlice(crd.Object, versions, "spec", "versions")
 	if _, err := c.Resource(definitions).Update(ctx, crd, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}

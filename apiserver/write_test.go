@@ -253,7 +253,7 @@ func TestFieldValidation(t *testing.T) {
 		return code, warnings, text
 	}
 	const maps = "/api/v1/namespaces/kube-public/configmaps"
-	unknown := `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"NAME","nmae":"x"},"datta":{},"data":{"a":"1","a":"2"}}`
+	unknown := `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"NAME","name":"x"},"datta":{},"data":{"a":"1","a":"2"}}`
 	for _, test := range []struct {
 		name, verb, path, media, validation, body string
 		code                                      int

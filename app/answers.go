@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"log/slog"
 	"net/netip"
 	"sync"
 	"time"
@@ -19,7 +20,7 @@ import (
 // pod answered its first request.
 func (w *worker) answersStage(after ...string) stage {
 	return stage{name: "answers", after: after, run: func(ctx context.Context, ready func()) error {
-		a := &answers{record: w.record, node: w.config.NodeName, waiting: map[netip.Addr]*corev1.Pod{}, done: map[string]bool{}}
+		a := &answers{record: w.record, log: w.log.With(base.KeyComponent, "answers"), node: w.config.NodeName, waiting: map[netip.Addr]*corev1.Pod{}, done: map[string]bool{}}
 		watcher, err := answer.New(answer.Config{OnAnswer: a.answered, Log: w.log.With(base.KeyComponent, "answers")})
 		if err != nil {
 			return err
@@ -51,6 +52,7 @@ func (w *worker) answersStage(after ...string) stage {
 
 // answers knows which pods have not answered yet.
 type answers struct {
+	log     *slog.Logger
 	record  journey.Recorder
 	node    string
 	watcher *answer.Watcher
@@ -79,7 +81,9 @@ func (a *answers) seen(obj any, first bool) {
 	}
 	a.mu.Unlock()
 	if !known && !first {
-		a.watcher.Watch(ip)
+		if err := a.watcher.Watch(ip); err != nil {
+			a.log.Debug("the first answer of a pod will not be noticed", "ip", ip, base.KeyError, err)
+		}
 	}
 }
 

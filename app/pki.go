@@ -4,6 +4,7 @@ import (
 	"crypto/ecdsa"
 	"crypto/tls"
 	"fmt"
+	"maps"
 	"net"
 	"net/netip"
 	"path/filepath"
@@ -107,9 +108,7 @@ func (id *identities) renewals() []base.Component {
 	if id.member != nil {
 		leaves[memberLeaf] = id.member
 	}
-	for name, l := range id.clients {
-		leaves[name] = l
-	}
+	maps.Copy(leaves, id.clients)
 	var out []base.Component
 	for name, l := range leaves {
 		out = append(out, base.Component{Name: "renewal of certificate " + name, Run: l.Run})

@@ -258,7 +258,7 @@ func (s *controlPlane) schedulerStage() stage {
 
 // listen opens a TCP port; a port in use is named with its option.
 func listen(address string, port int, option string) (net.Listener, error) {
-	l, err := net.Listen("tcp", net.JoinHostPort(address, strconv.Itoa(port)))
+	l, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", net.JoinHostPort(address, strconv.Itoa(port)))
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
 		return nil, fmt.Errorf("%s: port %d is in use by another program: stop it, or choose another port with --%s", option, port, option)

@@ -90,14 +90,14 @@ func (h Revisions) Current(ctx context.Context, owner metav1.Object, template *c
 	if len(list) > 0 {
 		next = list[len(list)-1].Revision + 1
 	}
-	for i := len(list) - 1; i >= 0; i-- {
-		if !bytes.Equal(list[i].Data.Raw, data) {
+	for i, l := range slices.Backward(list) {
+		if !bytes.Equal(l.Data.Raw, data) {
 			continue
 		}
 		if i == len(list)-1 {
-			return list[i], nil
+			return l, nil
 		}
-		again := list[i].DeepCopy() // a rollback
+		again := l.DeepCopy() // a rollback
 		again.Revision = next
 		return h.Client.AppsV1().ControllerRevisions(again.Namespace).Update(ctx, again, metav1.UpdateOptions{})
 	}

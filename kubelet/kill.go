@@ -3,6 +3,7 @@ package kubelet
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -49,8 +50,8 @@ func (k *Kubelet) killPod(ctx context.Context, pod *corev1.Pod, rt *podRuntime, 
 	}
 	// before is done when all that has to stop before the next sidecar has stopped.
 	before := &apps
-	for i := len(pod.Spec.InitContainers) - 1; i >= 0; i-- {
-		c := sidecars[pod.Spec.InitContainers[i].Name]
+	for _, v := range slices.Backward(pod.Spec.InitContainers) {
+		c := sidecars[v.Name]
 		if c == nil {
 			continue
 		}

@@ -122,10 +122,8 @@ func (e *execution) backsOff(c *corev1.Container) bool {
 }
 
 func (w *worker) noteBackOff(key string) {
-	for _, k := range w.state.backOffKeys {
-		if k == key {
-			return
-		}
+	if slices.Contains(w.state.backOffKeys, key) {
+		return
 	}
 	w.state.backOffKeys = append(w.state.backOffKeys, key)
 }

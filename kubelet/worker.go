@@ -54,7 +54,6 @@ type podState struct {
 	deleted     bool                      // the API object's deletion was accepted
 	readyNoted  bool                      // the journey has the step "ready"
 	failures    int                       // syncs in a row that ended with an error
-	probed      bool                      // the prober knows the pod
 	backOffKeys []string                  // to be forgotten with the pod
 	mounts      map[string]volume.Mounted // nil before the volumes are mounted
 	refreshed   *corev1.Pod               // whose labels and annotations the volumes show

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"time"
 )
 
@@ -154,7 +155,7 @@ func (l *Listener) validate() error {
 	}
 	chains := l.Chains
 	if l.Default != nil {
-		chains = append(chains[:len(chains):len(chains)], l.Default)
+		chains = append(slices.Clip(chains), l.Default)
 	}
 	for i, c := range chains {
 		if (c.HTTP == nil) == (c.TCP == nil) {

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"context"
 	"encoding/json"
 	"log/slog"
 	"net"
@@ -90,7 +91,7 @@ func (h *healthServer) settleLocked(key types.NamespacedName) {
 }
 
 func (h *healthServer) listenLocked(key types.NamespacedName, s *healthService) {
-	l, err := net.Listen("tcp", ":"+strconv.Itoa(int(s.port)))
+	l, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", ":"+strconv.Itoa(int(s.port)))
 	if err != nil {
 		h.log.Error("a Service's health check port cannot be opened: load balancers will take this node for one without endpoints",
 			base.KeyKey, key.String(), "port", s.port, base.KeyError, err)

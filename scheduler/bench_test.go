@@ -114,7 +114,7 @@ func prepare(b *testing.B, nodes, pods int, pod func(int) *v1.Pod) func() {
 	go func() { ended <- s.Run(ctx) }()
 	b.Cleanup(func() {
 		cancel()
-		<-ended
+		<-ended //nolint:errcheck // it was cancelled
 		factory.Shutdown()
 	})
 	return func() {
@@ -159,7 +159,7 @@ func BenchmarkOnePod(b *testing.B) {
 			}
 			b.StopTimer()
 			cancel()
-			<-ended
+			<-ended //nolint:errcheck // it was cancelled
 			factory.Shutdown()
 		})
 	}

@@ -73,11 +73,9 @@ func (s *Scheduler) scheduleOne(ctx context.Context, qp *QueuedPod) {
 
 	// 4. Everything else takes place beside the next pod's cycle.
 	s.slots <- struct{}{}
-	s.binding.Add(1)
-	go func() {
-		defer s.binding.Done()
+	s.binding.Go(func() {
 		s.bind(ctx, f, qp, assumed, state, node, decided)
-	}()
+	})
 }
 
 // pointless reports whether the pod needs no scheduling after all.

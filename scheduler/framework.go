@@ -3,6 +3,7 @@ package scheduler
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -221,8 +222,8 @@ func (f *Framework) runReserve(ctx context.Context, state *CycleState, p *PodInf
 }
 
 func (f *Framework) runUnreserve(ctx context.Context, state *CycleState, p *PodInfo, node string) {
-	for i := len(f.reserves) - 1; i >= 0; i-- {
-		f.reserves[i].Unreserve(ctx, state, p, node)
+	for _, v := range slices.Backward(f.reserves) {
+		v.Unreserve(ctx, state, p, node)
 	}
 }
 

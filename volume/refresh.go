@@ -2,6 +2,7 @@ package volume
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -141,12 +142,7 @@ func (h *Host) SourceChanged(kind, namespace, name string) {
 }
 
 func has(refs []Ref, ref Ref) bool {
-	for _, r := range refs {
-		if r == ref {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(refs, ref)
 }
 
 // Dependents returns the pods that refer to the object, in whatever way.

@@ -1,6 +1,8 @@
 package volume
 
 import (
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 )
 
@@ -46,10 +48,8 @@ func (r *refs) add(kind, name string) {
 		return
 	}
 	ref := Ref{kind, r.namespace, name}
-	for _, have := range r.list { // a handful
-		if have == ref {
-			return
-		}
+	if slices.Contains(r.list, ref) {
+		return
 	}
 	r.list = append(r.list, ref)
 }

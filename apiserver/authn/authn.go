@@ -3,6 +3,7 @@ package authn
 import (
 	"errors"
 	"net/http"
+	"slices"
 	"strings"
 
 	"k8s.io/apiserver/pkg/authentication/user"
@@ -39,10 +40,8 @@ func (c Chain) Authenticate(r *http.Request) (user.Info, error) {
 }
 
 func withGroup(u user.Info) user.Info {
-	for _, g := range u.GetGroups() {
-		if g == user.AllAuthenticated {
-			return u
-		}
+	if slices.Contains(u.GetGroups(), user.AllAuthenticated) {
+		return u
 	}
 	groups := append(append([]string(nil), u.GetGroups()...), user.AllAuthenticated)
 	return &user.DefaultInfo{Name: u.GetName(), UID: u.GetUID(), Groups: groups, Extra: u.GetExtra()}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -65,10 +66,8 @@ type Masters struct{}
 
 // Authorize implements Mode.
 func (Masters) Authorize(_ context.Context, q *Question) (Decision, string) {
-	for _, g := range q.User.GetGroups() {
-		if g == user.SystemPrivilegedGroup {
-			return Allow, ""
-		}
+	if slices.Contains(q.User.GetGroups(), user.SystemPrivilegedGroup) {
+		return Allow, ""
 	}
 	return NoOpinion, ""
 }

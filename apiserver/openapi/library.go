@@ -157,8 +157,8 @@ func docsOf(t reflect.Type) map[string]string {
 // fields adds the properties of a struct, those of inlined structs included.
 func (l *library) fields(t reflect.Type, s *spec.Schema) {
 	docs, mark := docsOf(t), l.marks[goName(t)]
-	for i := range t.NumField() {
-		f := t.Field(i)
+	for f := range t.Fields() {
+		f := f
 		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
 		switch {
 		case name == "-" || !f.IsExported():

@@ -54,8 +54,8 @@ var notServed = sets.New("shardSelector", "ignoreStoreReadErrorWithClusterBreaki
 func queryOf(t reflect.Type) []parameter {
 	docs := docsOf(t)
 	var out []parameter
-	for i := range t.NumField() {
-		f := t.Field(i)
+	for f := range t.Fields() {
+		f := f
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 		if name == "" || f.Anonymous || notServed.Has(name) {
 			continue

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httputil"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -122,10 +123,8 @@ func (k *kubelets) pod(r *http.Request, info *request.Info, pods *rest.Objects) 
 // container picks the container that a request is about, as upstream words it.
 func container(p *corev1.Pod, name string) (string, error) {
 	if name != "" {
-		for _, n := range containerNames(p) {
-			if n == name {
-				return name, nil
-			}
+		if slices.Contains(containerNames(p), name) {
+			return name, nil
 		}
 		return "", apierrors.NewBadRequest(fmt.Sprintf("container %s is not valid for pod %s", name, p.Name))
 	}

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"maps"
 	"net/netip"
 	"sync"
 
@@ -105,9 +106,7 @@ func (n *Network) mapPorts(list []cni.PortMapping, addrs []netip.Prefix) error {
 		if err := n.nft.Commit(b); err != nil {
 			return fmt.Errorf("map host ports: %w", err)
 		}
-		for k, e := range added {
-			n.ports.ports[k] = e
-		}
+		maps.Copy(n.ports.ports, added)
 	}
 	return nil
 }

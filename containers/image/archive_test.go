@@ -37,7 +37,7 @@ func TestArchives(t *testing.T) {
 	}
 	var zipped bytes.Buffer
 	z := gzip.NewWriter(&zipped)
-	z.Write(saved.Bytes())
+	_, _ = z.Write(saved.Bytes())
 	z.Close()
 
 	n := openNode(t, t.TempDir(), amd64(image.Options{}))
@@ -107,7 +107,7 @@ func serveAdmin(t *testing.T, n *node) *admin.Client {
 	}
 	srv := &http.Server{Handler: admin.Handler(n.Store)}
 	done := make(chan struct{})
-	go func() { defer close(done); srv.Serve(l) }()
+	go func() { defer close(done); _ = srv.Serve(l) }()
 	t.Cleanup(func() { srv.Close(); <-done })
 	return admin.NewClient(socket)
 }

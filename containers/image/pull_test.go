@@ -156,7 +156,7 @@ func TestMirrors(t *testing.T) {
 				}
 				rec := httptest.NewRecorder() // of the right one
 				h.ServeHTTP(rec, r)
-				w.Write(bytes.Repeat([]byte("x"), rec.Body.Len()))
+				_, _ = w.Write(bytes.Repeat([]byte("x"), rec.Body.Len()))
 				return
 			}
 			h.ServeHTTP(w, r)
@@ -302,7 +302,7 @@ type breaking struct {
 
 func (b *breaking) Write(p []byte) (int, error) {
 	if len(p) > b.left {
-		b.ResponseWriter.Write(p[:b.left])
+		_, _ = b.ResponseWriter.Write(p[:b.left])
 		b.ResponseWriter.(http.Flusher).Flush()
 		panic(http.ErrAbortHandler)
 	}

@@ -108,7 +108,7 @@ func layer(t testing.TB, files ...string) v1.Layer {
 		if err := tw.WriteHeader(hdr); err != nil {
 			t.Fatal(err)
 		}
-		io.WriteString(tw, content)
+		_, _ = io.WriteString(tw, content)
 	}
 	tw.Close()
 	l, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(buf.Bytes())), nil })

@@ -174,7 +174,7 @@ func (c *container) signal(r *reaper, sig syscall.Signal) error {
 		return nil
 	}
 	err := r.signal(c.Process.PID, sig)
-	if err == syscall.ESRCH && c.Process.Alive() {
+	if errors.Is(err, syscall.ESRCH) && c.Process.Alive() {
 		// Adopted from an earlier monitor: not our child.
 		h, openErr := process.Open(c.Process.PID)
 		if openErr != nil {
@@ -183,7 +183,7 @@ func (c *container) signal(r *reaper, sig syscall.Signal) error {
 		defer h.Close()
 		err = h.Signal(sig)
 	}
-	if err == syscall.ESRCH {
+	if errors.Is(err, syscall.ESRCH) {
 		return nil
 	}
 	return err

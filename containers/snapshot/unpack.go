@@ -238,7 +238,7 @@ func (x *unpacker) regular(dir *fsat.Dir, base string, hdr *tar.Header, content 
 			}
 		}
 	}
-	if err == io.EOF {
+	if errors.Is(err, io.EOF) {
 		err = nil
 	}
 	if err == nil { // the order matters: chown clears set-id bits and capabilities

@@ -29,7 +29,7 @@ func Listen(address string, s Streamer) (*Server, error) {
 	if err != nil || !host.Addr().IsLoopback() {
 		return nil, fmt.Errorf("stream address %q: want a loopback address with port, such as 127.0.0.1:0", address)
 	}
-	l, err := net.Listen("tcp", address)
+	l, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", address)
 	if err != nil {
 		return nil, err
 	}

@@ -2,6 +2,7 @@ package job
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -148,12 +149,7 @@ func selectorOf(job *batchv1.Job) labels.Selector {
 }
 
 func tracked(p *corev1.Pod) bool {
-	for _, f := range p.Finalizers {
-		if f == batchv1.JobTrackingFinalizer {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(p.Finalizers, batchv1.JobTrackingFinalizer)
 }
 
 // Reconcile counts the Job's pods, starts or ends pods, and keeps the status.

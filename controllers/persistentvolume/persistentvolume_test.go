@@ -10,6 +10,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -107,10 +108,10 @@ func TestMatching(t *testing.T) {
 		pv("device", "2Gi", func(v *corev1.PersistentVolume) { v.Spec.VolumeMode = &block }),
 		pv("labelled", "20Gi", func(v *corev1.PersistentVolume) { v.Labels = map[string]string{"disk": "ssd"} }),
 	)
-	// Only volumes that are available take part.
+	// Only volumes that the controller knows to be available take part.
 	w.Until("all are available", func() bool {
-		list, err := w.Client.CoreV1().PersistentVolumes().List(ctx, metav1.ListOptions{})
-		return err == nil && !slices.ContainsFunc(list.Items, func(v corev1.PersistentVolume) bool { return v.Status.Phase != corev1.VolumeAvailable })
+		list, err := w.Informers.Core().V1().PersistentVolumes().Lister().List(labels.Everything())
+		return err == nil && !slices.ContainsFunc(list, func(v *corev1.PersistentVolume) bool { return v.Status.Phase != corev1.VolumeAvailable })
 	})
 	for _, c := range []*corev1.PersistentVolumeClaim{
 		claim("a", "1Gi"), claim("b", "15Gi", func(c *corev1.PersistentVolumeClaim) {

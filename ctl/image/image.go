@@ -1,6 +1,7 @@
 package image
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -62,7 +63,7 @@ func (t *target) cri() (client runtimeapi.ImageServiceClient, done func(), err e
 	if err != nil {
 		return nil, nil, err
 	}
-	probe, err := net.Dial("unix", path) // the reason of a failure is plain here, and lost in gRPC
+	probe, err := (&net.Dialer{}).DialContext(context.Background(), "unix", path) // the reason of a failure is plain here, and lost in gRPC
 	if err != nil {
 		var op *net.OpError
 		if errors.As(err, &op) {

@@ -72,9 +72,10 @@ func serve(t *testing.T) string {
 	}
 	g := grpc.NewServer()
 	runtimeapi.RegisterImageServiceServer(g, service{Store: store})
-	go g.Serve(listen("cri.sock"))
+	cri, archives := listen("cri.sock"), listen(admin.SocketName)
+	go func() { _ = g.Serve(cri) }()
 	h := &http.Server{Handler: admin.Handler(store)}
-	go h.Serve(listen(admin.SocketName))
+	go func() { _ = h.Serve(archives) }()
 	t.Cleanup(func() { g.Stop(); h.Close() })
 	return "unix://" + filepath.Join(dir, "cri.sock")
 }

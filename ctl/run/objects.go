@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
@@ -54,9 +55,7 @@ func (w *wanted) selector() map[string]string {
 
 func (w *wanted) meta(namespace string) metav1.ObjectMeta {
 	labels := w.selector()
-	for k, v := range w.labels {
-		labels[k] = v
-	}
+	maps.Copy(labels, w.labels)
 	return metav1.ObjectMeta{Name: w.name, Namespace: namespace, Labels: labels}
 }
 

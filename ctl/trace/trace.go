@@ -121,16 +121,17 @@ func print(out io.Writer, root *target, spans []journey.Span) error {
 }
 
 func describe(s journey.Span) string {
-	text := s.Step
+	var text strings.Builder
+	text.WriteString(s.Step)
 	keys := make([]string, 0, len(s.Attrs))
 	for k := range s.Attrs {
 		keys = append(keys, k)
 	}
 	slices.Sort(keys)
 	for _, k := range keys {
-		text += "  " + k + "=" + s.Attrs[k]
+		text.WriteString("  " + k + "=" + s.Attrs[k])
 	}
-	return text
+	return text.String()
 }
 
 func offset(d time.Duration) string { return fmt.Sprintf("%.3fs", d.Seconds()) }

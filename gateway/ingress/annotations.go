@@ -23,11 +23,6 @@ func (a annotations) text(name string) string {
 	return strings.TrimSpace(a.ingress.Annotations[prefix+name])
 }
 
-func (a annotations) has(name string) bool {
-	_, ok := a.ingress.Annotations[prefix+name]
-	return ok
-}
-
 func (a annotations) truth(name string, otherwise bool) bool {
 	v := a.text(name)
 	if v == "" {

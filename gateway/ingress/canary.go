@@ -3,6 +3,7 @@ package ingress
 import (
 	"fmt"
 	"regexp"
+	"slices"
 
 	networkingv1 "k8s.io/api/networking/v1"
 
@@ -51,7 +52,7 @@ func (t *translation) withCanaries(p *path, main *l7.Route) []*l7.Route {
 	var out []*l7.Route
 	variant := func(f *l7.Forward, header string, m l7.StringMatch) {
 		r := *main
-		r.Match.Headers = append(r.Match.Headers[:len(r.Match.Headers):len(r.Match.Headers)], l7.HeaderMatch{Name: header, Value: m})
+		r.Match.Headers = append(slices.Clip(r.Match.Headers), l7.HeaderMatch{Name: header, Value: m})
 		r.Forward = f
 		out = append(out, &r)
 	}

@@ -2,6 +2,7 @@ package ingress
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	networkingv1 "k8s.io/api/networking/v1"
@@ -218,11 +219,11 @@ func (t *translation) portTaken(port int) {
 func (t *translation) host(h *gateway.Host, s *site, secure bool) {
 	all := s.order
 	if s.fallback != nil {
-		all = append(all[:len(all):len(all)], s.fallback)
+		all = append(slices.Clip(all), s.fallback)
 	}
 	for _, p := range all {
 		for i, r := range t.routes(p, s, secure) {
-			h.Add(r, append(p.rank[:len(p.rank):len(p.rank)], i)...)
+			h.Add(r, append(slices.Clip(p.rank), i)...)
 		}
 	}
 }

@@ -3,6 +3,8 @@ package node
 import (
 	"context"
 	"fmt"
+	"maps"
+	"strings"
 	"sync"
 	"time"
 
@@ -209,15 +211,11 @@ func reconcile(node, fresh *corev1.Node) {
 	if node.Labels == nil {
 		node.Labels = map[string]string{}
 	}
-	for k, v := range fresh.Labels {
-		node.Labels[k] = v
-	}
+	maps.Copy(node.Labels, fresh.Labels)
 	if node.Annotations == nil && len(fresh.Annotations) > 0 {
 		node.Annotations = map[string]string{}
 	}
-	for k, v := range fresh.Annotations {
-		node.Annotations[k] = v
-	}
+	maps.Copy(node.Annotations, fresh.Annotations)
 	if node.Spec.ProviderID == "" {
 		node.Spec.ProviderID = fresh.Spec.ProviderID
 	}
@@ -295,11 +293,12 @@ func (n *Node) syncStatus(ctx context.Context) (ready bool) {
 
 func joinCIDRs(node *corev1.Node) string {
 	if len(node.Spec.PodCIDRs) > 0 {
-		s := node.Spec.PodCIDRs[0]
+		var s strings.Builder
+		s.WriteString(node.Spec.PodCIDRs[0])
 		for _, c := range node.Spec.PodCIDRs[1:] {
-			s += "," + c
+			s.WriteString("," + c)
 		}
-		return s
+		return s.String()
 	}
 	return node.Spec.PodCIDR
 }

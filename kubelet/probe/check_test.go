@@ -119,7 +119,7 @@ func TestTCPAndGRPC(t *testing.T) {
 	go func() { done <- server.Serve(listener) }()
 	t.Cleanup(func() {
 		server.Stop()
-		<-done
+		<-done //nolint:errcheck // it was stopped
 	})
 	closed, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -77,6 +77,6 @@ func (s *Server) Run(ctx context.Context) error {
 	if errors.Is(err, context.DeadlineExceeded) {
 		err = server.Close()
 	}
-	<-ended // http.ErrServerClosed
+	<-ended //nolint:errcheck // http.ErrServerClosed
 	return err
 }

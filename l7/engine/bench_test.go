@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -71,7 +72,7 @@ func ask(b *testing.B, address string) {
 		}
 		body.Reset(in, &info, r.ContentLength, nil)
 		for !body.Done() {
-			if _, err := body.Read(buf); err != nil && err != io.EOF {
+			if _, err := body.Read(buf); err != nil && !errors.Is(err, io.EOF) {
 				b.Error(err)
 				return
 			}

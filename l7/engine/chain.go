@@ -3,6 +3,7 @@ package engine
 import (
 	"crypto/tls"
 	"net/netip"
+	"slices"
 	"strings"
 	"time"
 
@@ -144,10 +145,8 @@ func nameScore(names []string, sni string) (int, bool) {
 
 func intersects(a, b []string) bool {
 	for _, x := range a {
-		for _, y := range b {
-			if x == y {
-				return true
-			}
+		if slices.Contains(b, x) {
+			return true
 		}
 	}
 	return false

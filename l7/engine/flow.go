@@ -155,8 +155,8 @@ func (f *flow) reply(r *l7.Reply) {
 
 // respond runs the filters over the response and sends it.
 func (f *flow) respond() error {
-	for i := len(f.passed) - 1; i >= 0; i-- {
-		if r, ok := f.passed[i].(l7.ResponseFilter); ok {
+	for _, v := range slices.Backward(f.passed) {
+		if r, ok := v.(l7.ResponseFilter); ok {
 			r.Response(&f.x)
 		}
 	}
@@ -200,8 +200,8 @@ func (f *flow) end() {
 	x := &f.x
 	x.Duration = time.Since(x.Start)
 	x.BytesReceived += f.body.read
-	for i := len(f.passed) - 1; i >= 0; i-- {
-		if e, ok := f.passed[i].(l7.EndFilter); ok {
+	for _, v := range slices.Backward(f.passed) {
+		if e, ok := v.(l7.EndFilter); ok {
 			e.End(x)
 		}
 	}

@@ -216,8 +216,8 @@ func (f *flow) finish(failure *upstream.Failure, p *l7.RetryPolicy, retries int,
 	c.SetDeadline(total)
 	var err error
 	if x.Response.Status == 101 && f.out.Upgrade != "" {
-		for i := len(f.passed) - 1; i >= 0; i-- {
-			if r, ok := f.passed[i].(l7.ResponseFilter); ok {
+		for _, v := range slices.Backward(f.passed) {
+			if r, ok := v.(l7.ResponseFilter); ok {
 				r.Response(x)
 			}
 		}

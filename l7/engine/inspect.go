@@ -87,8 +87,8 @@ func looksLike(b []byte, h *hello) bool {
 			return true
 		}
 		line := string(b[i+1:])
-		end := strings.IndexByte(line, '\n')
-		if end < 0 {
+		before, _, ok := strings.Cut(line, "\n")
+		if !ok {
 			// A long target: the method and a slash shall do.
 			if len(line) > 0 && (line[0] == '/' || strings.HasPrefix(line, "http") || line[0] == '*') {
 				h.protocols = []string{"http/1.1"}
@@ -96,7 +96,7 @@ func looksLike(b []byte, h *hello) bool {
 			}
 			return len(line) > 0
 		}
-		if strings.Contains(line[:end], " HTTP/1.") {
+		if strings.Contains(before, " HTTP/1.") {
 			h.protocols = []string{"http/1.1"}
 		}
 		return true

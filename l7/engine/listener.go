@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net"
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
 
@@ -138,7 +139,7 @@ func (f *front) all() []*chain {
 	if f.def == nil {
 		return f.chains
 	}
-	return append(f.chains[:len(f.chains):len(f.chains)], f.def)
+	return append(slices.Clip(f.chains), f.def)
 }
 
 // handOff finds the virtual listener of a destination.

@@ -32,7 +32,7 @@ func (p *pipe) run() {
 	var err error
 	p.sent, err = p.direction(p.client, p.server, p.serverFirst)
 	_ = p.ended(err)
-	<-done
+	<-done //nolint:errcheck // p knows it
 	_ = p.client.Close()
 	_ = p.server.Close()
 }

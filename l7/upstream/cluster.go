@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/netip"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -84,12 +85,7 @@ func (c *Cluster) pick(s *state, now time.Time, choice *balance.Choice, tried []
 	}
 	if len(tried) > 0 {
 		choice.Skip = func(i int) bool {
-			for _, t := range tried {
-				if s.hosts[i] == t {
-					return true
-				}
-			}
-			return false
+			return slices.Contains(tried, s.hosts[i])
 		}
 	}
 	i := s.set.Pick(now, choice)

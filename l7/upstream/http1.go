@@ -39,10 +39,9 @@ type h1Conn struct {
 
 // A sender sends a request's body beside the reading of the response.
 type sender struct {
-	done    chan struct{}
-	err     error // valid after done
-	client  bool  // err is the client's
-	aborted bool
+	done   chan struct{}
+	err    error // valid after done
+	client bool  // err is the client's
 }
 
 var copyBuffers = sync.Pool{New: func() any { b := make([]byte, 32<<10); return &b }}

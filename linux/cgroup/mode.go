@@ -3,6 +3,7 @@ package cgroup
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 
 	"golang.org/x/sys/unix"
@@ -74,12 +75,7 @@ func Dir(controller, path string) string {
 // Has reports whether a controller is usable on this machine.
 func Has(controller string) bool {
 	if Detect() == V2 {
-		for _, c := range fields(filepath.Join(Root, "cgroup.controllers")) {
-			if c == controller {
-				return true
-			}
-		}
-		return false
+		return slices.Contains(fields(filepath.Join(Root, "cgroup.controllers")), controller)
 	}
 	_, err := os.Stat(filepath.Join(Root, controller))
 	return err == nil

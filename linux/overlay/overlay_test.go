@@ -38,7 +38,7 @@ func TestForms(t *testing.T) {
 				}
 			}
 			err := mount(o, target)
-			defer Unmount(target)
+			defer func() { _ = Unmount(target) }()
 			if err != nil {
 				if name == "layers" {
 					t.Skip("this kernel cannot: ", err)

@@ -2,6 +2,7 @@ package process
 
 import (
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -29,12 +30,7 @@ func Capabilities() []string {
 
 // KnownCapability reports whether name ("CAP_KILL") is one.
 func KnownCapability(name string) bool {
-	for _, n := range capabilityNames {
-		if n == name {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(capabilityNames, name)
 }
 
 func effective() uint64 {

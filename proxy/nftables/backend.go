@@ -36,7 +36,6 @@ type Backend struct {
 	mirror   *mirror // nil until the first Replace
 	distrust bool    // the last Replace failed
 	ports    map[proxy.PortName]*proxy.Port
-	numbers  map[uint32]proxy.PortName
 	claims   map[frontKey][]claim // who wants a key; the first has it
 	users    map[string]int       // how many ports use a chain
 	onNode   map[netip.Addr]int   // how many ports have an endpoint there on this node

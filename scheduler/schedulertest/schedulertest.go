@@ -2,6 +2,7 @@ package schedulertest
 
 import (
 	"context"
+	"maps"
 	"testing"
 
 	v1 "k8s.io/api/core/v1"
@@ -44,9 +45,7 @@ func On(node string, pod *v1.Pod) *v1.Pod {
 // Node returns a node with 4 cores, 8 GiB and room for 110 pods, or what allocatable says instead.
 func Node(name string, allocatable ...string) *v1.Node {
 	list := Requests("cpu", "4", "memory", "8Gi", "pods", "110")
-	for k, q := range Requests(allocatable...) {
-		list[k] = q
-	}
+	maps.Copy(list, Requests(allocatable...))
 	return &v1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name), Labels: map[string]string{v1.LabelHostname: name}},
 		Status:     v1.NodeStatus{Allocatable: list, Capacity: list},

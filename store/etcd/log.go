@@ -3,6 +3,7 @@ package etcd
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"sync/atomic"
 
 	"go.uber.org/zap/zapcore"
@@ -33,7 +34,7 @@ var _ zapcore.Core = core{}
 func (c core) Enabled(l zapcore.Level) bool { return l >= zapcore.WarnLevel }
 
 func (c core) With(fields []zapcore.Field) zapcore.Core {
-	return core{c.log, append(c.attrs[:len(c.attrs):len(c.attrs)], attrs(fields)...), c.closing}
+	return core{c.log, append(slices.Clip(c.attrs), attrs(fields)...), c.closing}
 }
 
 func (c core) Check(e zapcore.Entry, to *zapcore.CheckedEntry) *zapcore.CheckedEntry {
@@ -48,7 +49,7 @@ func (c core) Write(e zapcore.Entry, fields []zapcore.Field) error {
 	if e.Level >= zapcore.ErrorLevel {
 		level = slog.LevelError
 	}
-	c.log.Log(context.Background(), level, e.Message, append(c.attrs[:len(c.attrs):len(c.attrs)], attrs(fields)...)...)
+	c.log.Log(context.Background(), level, e.Message, append(slices.Clip(c.attrs), attrs(fields)...)...)
 	return nil
 }
 

@@ -45,10 +45,7 @@ func (s *Store) Get(ctx context.Context, key string) (store.Entry, error) {
 
 // List returns the entries below prefix, in key order.
 func (s *Store) List(ctx context.Context, prefix string, o store.ListOptions) (store.ListResult, error) {
-	start := prefix
-	if o.Start > start {
-		start = o.Start
-	}
+	start := max(o.Start, prefix)
 	opts := []clientv3.OpOption{clientv3.WithRange(clientv3.GetPrefixRangeEnd(prefix)), clientv3.WithLimit(o.Limit)}
 	if prefix == "" {
 		opts[0] = clientv3.WithFromKey()

@@ -2,6 +2,7 @@ package mem
 
 import (
 	"context"
+	"slices"
 	"sort"
 	"strings"
 	"sync"
@@ -74,8 +75,8 @@ func (s *Store) atLocked(revision int64) map[string]store.Entry {
 		}
 	}
 	seen := map[string]bool{}
-	for i := len(s.history) - 1; i >= 0; i-- {
-		e := s.history[i]
+	for _, e := range slices.Backward(s.history) {
+
 		if e.Mod > revision || seen[e.Key] {
 			continue
 		}

@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -37,10 +38,8 @@ func NameOf(u user.Info) (string, bool) {
 	if !ok || name == "" {
 		return "", false
 	}
-	for _, g := range u.GetGroups() {
-		if g == user.NodesGroup {
-			return name, true
-		}
+	if slices.Contains(u.GetGroups(), user.NodesGroup) {
+		return name, true
 	}
 	return "", false
 }

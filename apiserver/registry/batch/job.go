@@ -2,6 +2,7 @@ package batch
 
 import (
 	"context"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -81,9 +82,7 @@ func defaultJob(job *batchv1.Job) {
 	}
 	if len(job.Labels) == 0 && spec.Template.Labels != nil {
 		job.Labels = make(map[string]string, len(spec.Template.Labels))
-		for key, value := range spec.Template.Labels {
-			job.Labels[key] = value
-		}
+		maps.Copy(job.Labels, spec.Template.Labels)
 	}
 	set(&spec.CompletionMode, batchv1.NonIndexedCompletion)
 	set(&spec.Suspend, false)

@@ -2,6 +2,7 @@ package core
 
 import (
 	"context"
+	"maps"
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
@@ -114,8 +115,6 @@ func copyLabels(in map[string]string) map[string]string {
 		return nil
 	}
 	out := make(map[string]string, len(in))
-	for key, value := range in {
-		out[key] = value
-	}
+	maps.Copy(out, in)
 	return out
 }

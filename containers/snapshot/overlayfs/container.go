@@ -45,7 +45,7 @@ func (s *Snapshotter) Prepare(_ context.Context, id, chainID string, o snapshot.
 	if err != nil {
 		return err
 	}
-	if err := s.fillActive(tmp, top, o); err == nil {
+	if err = s.fillActive(tmp, top, o); err == nil {
 		err = os.Rename(tmp, filepath.Join(s.root, "active", id))
 	}
 	if err != nil {

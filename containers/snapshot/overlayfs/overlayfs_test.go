@@ -62,7 +62,7 @@ func archive(t testing.TB, entries ...string) []byte {
 		if err := tw.WriteHeader(hdr); err != nil {
 			t.Fatal(err)
 		}
-		io.WriteString(tw, content)
+		_, _ = io.WriteString(tw, content)
 	}
 	tw.Close()
 	return buf.Bytes()

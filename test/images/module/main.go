@@ -17,10 +17,8 @@ func main() {
 		show()
 		return
 	}
-	if err := serve(); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
+	fmt.Fprintln(os.Stderr, serve())
+	os.Exit(1)
 }
 
 func show() {
@@ -28,6 +26,7 @@ func show() {
 	fmt.Println("arguments:", strings.Join(os.Args[1:], " "), "variable:", os.Getenv("NAME"), "file:", strings.TrimSpace(string(data)), err)
 }
 
+// serve returns what went wrong; it does not end otherwise.
 func serve() error {
 	if err := syscall.SetNonblock(socket, true); err != nil {
 		return fmt.Errorf("no socket: %w", err)
