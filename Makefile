@@ -23,8 +23,8 @@ GOLANGCI := $(TOOLS)/golangci-lint
 TESTFLAGS := -ldflags '-s -w'
 # Tests that need root, a network namespace and the built binary.
 SYSTEM := ./test/...
-# Everything else. internal/deps only pins modules.
-UNIT = $$(go list ./... | grep -v -e /periplus/test/ -e /periplus/internal/deps)
+# Everything else.
+UNIT = $$(go list ./... | grep -v -e /periplus/test/)
 # The packages in which goroutines share memory and whose dependencies are few
 # enough that compiling them once more, instrumented, is worth the time.
 RACE := ./base/... ./journey/... ./store/mem/... ./containers/image/... ./containers/snapshot/... \

@@ -84,7 +84,7 @@ func TestRoomsImportOnlyWhatTheyMay(t *testing.T) {
 func TestConfinedModules(t *testing.T) {
 	t.Parallel()
 	for _, s := range all(t) {
-		if s.dir == "internal/deps" || s.test {
+		if s.test {
 			continue
 		}
 		for _, i := range s.imports() {
