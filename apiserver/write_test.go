@@ -253,7 +253,7 @@ func TestFieldValidation(t *testing.T) {
 		return code, warnings, text
 	}
 	const maps = "/api/v1/namespaces/kube-public/configmaps"
-	unknown := `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"NAME","name":"x"},"datta":{},"data":{"a":"1","a":"2"}}`
+	unknown := `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"NAME","nahme":"x"},"datta":{},"data":{"a":"1","a":"2"}}`
 	for _, test := range []struct {
 		name, verb, path, media, validation, body string
 		code                                      int
@@ -261,11 +261,11 @@ func TestFieldValidation(t *testing.T) {
 		message                                   string
 	}{
 		{"strict", "POST", maps, "application/json", "Strict", unknown, 400, nil,
-			`ConfigMap in version "v1" cannot be handled as a ConfigMap: strict decoding error: unknown field "metadata.nmae", unknown field "datta", duplicate field "data.a"`},
+			`ConfigMap in version "v1" cannot be handled as a ConfigMap: strict decoding error: unknown field "metadata.nahme", unknown field "datta", duplicate field "data.a"`},
 		{"warn", "POST", maps, "application/json", "Warn", strings.ReplaceAll(unknown, "NAME", "warned"), 201,
-			[]string{`unknown field "metadata.nmae"`, `unknown field "datta"`, `duplicate field "data.a"`}, ""},
+			[]string{`unknown field "metadata.nahme"`, `unknown field "datta"`, `duplicate field "data.a"`}, ""},
 		{"default", "POST", maps, "application/json", "", strings.ReplaceAll(unknown, "NAME", "default"), 201,
-			[]string{`unknown field "metadata.nmae"`, `unknown field "datta"`, `duplicate field "data.a"`}, ""},
+			[]string{`unknown field "metadata.nahme"`, `unknown field "datta"`, `duplicate field "data.a"`}, ""},
 		{"ignore", "POST", maps, "application/json", "Ignore", strings.ReplaceAll(unknown, "NAME", "ignored"), 201, nil, ""},
 		{"bad", "POST", maps, "application/json", "Lax", unknown, 422, nil, `CreateOptions.meta.k8s.io "" is invalid: fieldValidation: Unsupported value: "Lax": supported values: "", "Ignore", "Strict", "Warn"`},
 		{"yaml", "POST", maps, "application/yaml", "Strict", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\ndatta: {}\n", 400, nil, `unknown field "datta"`},
