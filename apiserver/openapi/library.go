@@ -158,7 +158,6 @@ func docsOf(t reflect.Type) map[string]string {
 func (l *library) fields(t reflect.Type, s *spec.Schema) {
 	docs, mark := docsOf(t), l.marks[goName(t)]
 	for f := range t.Fields() {
-		f := f
 		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
 		switch {
 		case name == "-" || !f.IsExported():

@@ -55,7 +55,6 @@ func queryOf(t reflect.Type) []parameter {
 	docs := docsOf(t)
 	var out []parameter
 	for f := range t.Fields() {
-		f := f
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 		if name == "" || f.Anonymous || notServed.Has(name) {
 			continue

@@ -76,7 +76,6 @@ func (s *Store) atLocked(revision int64) map[string]store.Entry {
 	}
 	seen := map[string]bool{}
 	for _, e := range slices.Backward(s.history) {
-
 		if e.Mod > revision || seen[e.Key] {
 			continue
 		}
