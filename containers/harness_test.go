@@ -103,7 +103,7 @@ func newNode(t testing.TB, change ...func(*node, string)) *node {
 		}
 	}
 	// Not t.TempDir: socket paths must be short.
-	dir, err := os.MkdirTemp("", "peri-")
+	dir, err := os.MkdirTemp("", "peri-") //nolint:usetesting // see above
 	if err != nil {
 		t.Fatal(err)
 	}

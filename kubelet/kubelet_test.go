@@ -182,7 +182,7 @@ func TestInitContainersAndSidecarsInOrder(t *testing.T) {
 		r.delete("web", 5)
 		r.settle()
 		calls := r.calls()
-		if strings.Index(calls, "stop web 5") < 0 || strings.Index(calls, "stop web") > strings.Index(calls, "stop side") {
+		if !strings.Contains(calls, "stop web 5") || strings.Index(calls, "stop web") > strings.Index(calls, "stop side") {
 			t.Errorf("the sidecar has to stop last: %s", calls)
 		}
 	})

@@ -95,7 +95,7 @@ func (w *worker) sync(ctx context.Context, pod *corev1.Pod, removed bool) (again
 // refreshVolumes lets the downward API follow changed labels and annotations.
 func (w *worker) refreshVolumes(ctx context.Context, pod *corev1.Pod) {
 	s := &w.state
-	if s.mounts == nil || len(s.mounts) == 0 || w.k.cfg.Volumes == nil {
+	if len(s.mounts) == 0 || w.k.cfg.Volumes == nil {
 		return
 	}
 	if old := s.refreshed; old != nil && maps.Equal(old.Labels, pod.Labels) && maps.Equal(old.Annotations, pod.Annotations) {

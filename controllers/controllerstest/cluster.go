@@ -186,5 +186,5 @@ func (c *Cluster) SetPod(namespace, name string, change func(*corev1.Pod)) {
 type recorders struct{ c *Cluster }
 
 func (r recorders) NewRecorder(*runtime.Scheme, corev1.EventSource) record.EventRecorderLogger {
-	return recorder{c: r.c}
+	return recorder(r)
 }

@@ -1,6 +1,7 @@
 package gatewayapi
 
 import (
+	"fmt"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -117,7 +118,7 @@ func (s *Source) attach(st *state, r *routeState) bool {
 	}
 	byPort := map[*listener][]ranked{}
 	for _, p := range places {
-		key := string(rune(p.listener.Port)) + "/" + p.host
+		key := fmt.Sprint(p.listener.Port, "/", p.host)
 		if done[key] {
 			continue // two parentRefs lead to the same place
 		}

@@ -1,7 +1,6 @@
 package netcfg_test
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -71,7 +70,7 @@ func FuzzParseResolvConf(f *testing.F) {
 	f.Fuzz(func(t *testing.T, s string) {
 		c, err := netcfg.ParseResolvConf(strings.NewReader(s))
 		if err == nil && c == nil {
-			t.Fatal(fmt.Sprintf("neither an answer nor an error for %q", s))
+			t.Fatalf("neither an answer nor an error for %q", s)
 		}
 	})
 }

@@ -178,7 +178,7 @@ func (c *Call) send2(conn *h2Conn) error {
 	if !c.Deadline.IsZero() {
 		c.h2.until = time.AfterFunc(time.Until(c.Deadline), expire)
 	}
-	resp, err := conn.RoundTrip(toHTTP(ctx, c.Request))
+	resp, err := conn.RoundTrip(toHTTP(ctx, c.Request)) //nolint:bodyclose // the caller does, with the call
 	if err != nil {
 		var stream http2.StreamError
 		switch {

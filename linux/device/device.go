@@ -29,7 +29,7 @@ func Stat(path string) (Node, error) {
 	}
 	n := Node{
 		Path: path, Mode: os.FileMode(st.Mode & 0o777), UID: st.Uid, GID: st.Gid,
-		Major: int64(unix.Major(uint64(st.Rdev))), Minor: int64(unix.Minor(uint64(st.Rdev))),
+		Major: int64(unix.Major(st.Rdev)), Minor: int64(unix.Minor(st.Rdev)),
 	}
 	switch st.Mode & unix.S_IFMT {
 	case unix.S_IFCHR:

@@ -91,7 +91,7 @@ func (d *Dir) Lstat(name string) (Stat, error) {
 		return Stat{}, wrap("lstat", name, err)
 	}
 	return Stat{
-		Mode: st.Mode, UID: int(st.Uid), GID: int(st.Gid), Dev: uint64(st.Rdev), Ino: st.Ino,
+		Mode: st.Mode, UID: int(st.Uid), GID: int(st.Gid), Dev: st.Rdev, Ino: st.Ino,
 		Blocks: st.Blocks, Mtime: time.Unix(st.Mtim.Unix()),
 	}, nil
 }

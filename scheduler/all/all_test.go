@@ -171,11 +171,11 @@ func TestPlugins(t *testing.T) {
 
 		// NodeUnschedulable
 		{name: "cordoned", plugin: nodeunschedulable.New, pod: p(),
-			nodes:    []*v1.Node{n("a", node(func(n *v1.Node) { n.Spec.Unschedulable = true })), n("b")},
+			nodes:    []*v1.Node{n("a", func(n *v1.Node) { n.Spec.Unschedulable = true }), n("b")},
 			verdicts: says{"a": never + "node(s) were unschedulable"}},
 		{name: "cordoned, tolerated", plugin: nodeunschedulable.New,
 			pod:   p(tolerate(v1.Toleration{Key: v1.TaintNodeUnschedulable, Operator: v1.TolerationOpExists})),
-			nodes: []*v1.Node{n("a", node(func(n *v1.Node) { n.Spec.Unschedulable = true }))}},
+			nodes: []*v1.Node{n("a", func(n *v1.Node) { n.Spec.Unschedulable = true })}},
 
 		// TaintToleration
 		{name: "taints", plugin: tainttoleration.New, pod: p(tolerate(v1.Toleration{Key: "k", Value: "v"})),
@@ -188,7 +188,7 @@ func TestPlugins(t *testing.T) {
 			scores: scores{"a": 100, "b": 50, "c": 0}},
 
 		// NodeAffinity
-		{name: "selector", plugin: affinity, pod: p(pod(func(p *v1.Pod) { p.Spec.NodeSelector = map[string]string{"disk": "ssd"} })),
+		{name: "selector", plugin: affinity, pod: p(func(p *v1.Pod) { p.Spec.NodeSelector = map[string]string{"disk": "ssd"} }),
 			nodes:    []*v1.Node{n("a", label("disk", "ssd")), n("b", label("disk", "hdd")), n("c")},
 			verdicts: says{"b": never + "node(s) didn't match Pod's node affinity/selector", "c": never + "node(s) didn't match Pod's node affinity/selector"}},
 		{name: "affinity: operators", plugin: affinity,
