@@ -96,9 +96,19 @@ func (n *Node) setCurrent(node *corev1.Node) {
 	n.setCurrentLocked(node)
 }
 
+// setCurrentLocked takes a version, unless a newer one is known: what a write returns
+// may come after the event of a later write. A range of pod addresses is acted upon,
+// whichever way it becomes known.
 func (n *Node) setCurrentLocked(node *corev1.Node) {
 	if n.current == nil {
 		close(n.known)
+	} else if n.current.UID == node.UID {
+		if c, err := resourceversion.CompareResourceVersion(node.ResourceVersion, n.current.ResourceVersion); err == nil && c < 0 {
+			return
+		}
+	}
+	if n.current == nil || n.current.Spec.PodCIDR != node.Spec.PodCIDR {
+		n.Changed()
 	}
 	n.current = node
 }
@@ -138,16 +148,9 @@ func (n *Node) seen(obj any) {
 	}
 	n.mu.Lock()
 	before := n.current
-	if before != nil && before.UID == node.UID {
-		if c, err := resourceversion.CompareResourceVersion(node.ResourceVersion, before.ResourceVersion); err == nil && c < 0 {
-			node = before // an event from before our last write
-		}
-	}
 	n.setCurrentLocked(node)
+	node = n.current
 	n.mu.Unlock()
-	if before == nil || before.Spec.PodCIDR != node.Spec.PodCIDR {
-		n.Changed()
-	}
 	switch {
 	case before == nil || before.Spec.Unschedulable == node.Spec.Unschedulable:
 	case node.Spec.Unschedulable:
