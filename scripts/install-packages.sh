@@ -4,8 +4,9 @@
 set -eu
 
 # crun starts containers, iptables and nftables show rules to people and tests,
-# busybox-static is the content of test images, gcc is for the race detector.
-packages="crun nftables iptables iproute2 util-linux busybox-static curl ca-certificates gcc libc6-dev"
+# e2fsprogs makes the file systems of local volumes, openssl looks at certificates in
+# tests, busybox-static is the content of test images, gcc is for the race detector.
+packages="crun nftables iptables iproute2 util-linux e2fsprogs openssl busybox-static curl ca-certificates gcc libc6-dev"
 
 missing=
 for p in $packages; do

@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
-	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/periplus/periplus/insight"
@@ -104,25 +103,12 @@ func Check(s *Set, disabled []string) ([]Finding, error) {
 	return out, nil
 }
 
-// Template returns what a workload's pods are made of, or nil.
+// template is what a workload's pods are made of, or nil; a pod is made of itself.
 func template(o insight.Object) *corev1.PodTemplateSpec {
-	switch o := o.(type) {
-	case *corev1.Pod:
-		return &corev1.PodTemplateSpec{ObjectMeta: o.ObjectMeta, Spec: o.Spec}
-	case *appsv1.Deployment:
-		return &o.Spec.Template
-	case *appsv1.StatefulSet:
-		return &o.Spec.Template
-	case *appsv1.DaemonSet:
-		return &o.Spec.Template
-	case *appsv1.ReplicaSet:
-		return &o.Spec.Template
-	case *batchv1.Job:
-		return &o.Spec.Template
-	case *batchv1.CronJob:
-		return &o.Spec.JobTemplate.Spec.Template
+	if p, ok := o.(*corev1.Pod); ok {
+		return &corev1.PodTemplateSpec{ObjectMeta: p.ObjectMeta, Spec: p.Spec}
 	}
-	return nil
+	return insight.Template(o)
 }
 
 // serves reports that a workload's pods stay, and are asked by others.

@@ -260,7 +260,7 @@ func nearest(s *insight.Snapshot, svc *corev1.Service) (*corev1.Pod, []string) {
 // templateFor is the workload whose pods a Service would select if there were any.
 func templateFor(s *insight.Snapshot, svc *corev1.Service) string {
 	for _, o := range inNamespace(s, svc.Namespace) {
-		if t := templateOf(o); t != nil && matches(svc.Spec.Selector, t.Labels) {
+		if t := insight.Template(o); t != nil && matches(svc.Spec.Selector, t.Labels) {
 			return insight.KindOf(o) + " " + o.GetName()
 		}
 	}

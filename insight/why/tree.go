@@ -89,7 +89,7 @@ func needs(s *insight.Snapshot, o insight.Object) []insight.Object {
 func behind(s *insight.Snapshot, svc *corev1.Service) []insight.Object {
 	var out []insight.Object
 	for _, o := range inNamespace(s, svc.Namespace) {
-		if t := templateOf(o); t != nil && matches(svc.Spec.Selector, t.Labels) {
+		if t := insight.Template(o); t != nil && matches(svc.Spec.Selector, t.Labels) {
 			out = append(out, o)
 		}
 	}
