@@ -6,7 +6,6 @@ import (
 	"encoding/pem"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -25,6 +24,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
+
+	"github.com/periplus/periplus/linux/porttest"
 )
 
 // A program answers admission reviews over TLS, by path.
@@ -183,12 +184,7 @@ func TestValidatingWebhooks(t *testing.T) {
 		return &metav1.LabelSelector{MatchLabels: map[string]string{"case": value}}
 	}
 	ignore, fail := admissionregistrationv1.Ignore, admissionregistrationv1.Fail
-	dead, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	nobody := "https://" + dead.Addr().String() + "/x"
-	_ = dead.Close()
+	nobody := "https://" + porttest.Closed(t) + "/x"
 	service := func(name string) admissionregistrationv1.WebhookClientConfig {
 		return admissionregistrationv1.WebhookClientConfig{CABundle: p.ca, Service: &admissionregistrationv1.ServiceReference{Namespace: "default", Name: name, Path: ptr("/no")}}
 	}

@@ -2,6 +2,7 @@ package dns_test
 
 import (
 	"context"
+	"errors"
 	"net"
 	"net/netip"
 	"os"
@@ -10,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -49,13 +51,19 @@ func record(rcode int, texts ...string) func(*miekg.Msg, bool) *miekg.Msg {
 // newResolver starts one; a nil answer is silence.
 func newResolver(t testing.TB, answer func(*miekg.Msg, bool) *miekg.Msg) *resolver {
 	t.Helper()
-	tcp, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	udp, err := net.ListenPacket("udp", tcp.Addr().String())
-	if err != nil {
-		t.Fatal(err)
+	var tcp net.Listener
+	var udp net.PacketConn
+	for udp == nil {
+		var err error
+		if tcp, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
+			t.Fatal(err)
+		}
+		switch udp, err = net.ListenPacket("udp", tcp.Addr().String()); {
+		case errors.Is(err, syscall.EADDRINUSE):
+			_ = tcp.Close() // the same number is somebody's over UDP
+		case err != nil:
+			t.Fatal(err)
+		}
 	}
 	r := &resolver{addr: netip.MustParseAddrPort(tcp.Addr().String()), answerFrom: answer}
 	var running sync.WaitGroup

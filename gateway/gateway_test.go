@@ -41,6 +41,7 @@ import (
 	"github.com/periplus/periplus/gateway"
 	gatewayall "github.com/periplus/periplus/gateway/all"
 	"github.com/periplus/periplus/gateway/ingress"
+	"github.com/periplus/periplus/linux/porttest"
 )
 
 const namespace = "shop"
@@ -70,7 +71,7 @@ func start(t *testing.T, objects []runtime.Object, more ...*unstructured.Unstruc
 				Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}},
 			},
 		})
-	c := &cluster{t: t, client: fake.NewClientset(objects...), http: freePort(t), https: freePort(t)}
+	c := &cluster{t: t, client: fake.NewClientset(objects...), http: porttest.Free(t), https: porttest.Free(t)}
 	kinds := map[schema.GroupVersionResource]string{}
 	for _, k := range []string{"GatewayClass", "Gateway", "HTTPRoute", "GRPCRoute", "ReferenceGrant"} {
 		plural := strings.ToLower(k) + "s"
@@ -111,16 +112,6 @@ func start(t *testing.T, objects []runtime.Object, more ...*unstructured.Unstruc
 		shared.Shutdown()
 	})
 	return c
-}
-
-func freePort(t *testing.T) int {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port
 }
 
 // service is a Service with one endpoint that answers "name path host".
@@ -385,7 +376,7 @@ spec:
 
 func TestGateway(t *testing.T) {
 	t.Parallel()
-	port := freePort(t)
+	port := porttest.Free(t)
 	class := custom(t, `{apiVersion: gateway.networking.k8s.io/v1, kind: GatewayClass, metadata: {name: periplus, generation: 1}, spec: {controllerName: periplus.io/gateway-controller}}`)
 	gw := custom(t, fmt.Sprintf(`
 apiVersion: gateway.networking.k8s.io/v1

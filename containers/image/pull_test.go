@@ -27,23 +27,13 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/periplus/periplus/containers/image"
+	"github.com/periplus/periplus/linux/porttest"
 )
-
-// closedPort is an address where nothing listens.
-func closedPort(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
-}
 
 // TestPullErrors checks what a user reads in the events of a pod, and its code.
 func TestPullErrors(t *testing.T) {
 	t.Parallel()
-	host, dead := serve(t, nil), closedPort(t)
+	host, dead := serve(t, nil), porttest.Closed(t)
 	denied := serve(t, func(http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("WWW-Authenticate", `Basic realm="here"`)
@@ -163,7 +153,7 @@ func TestMirrors(t *testing.T) {
 		})
 	})
 	push(t, lying+"/team/app:v1", img)
-	dead := closedPort(t)
+	dead := porttest.Closed(t)
 
 	for _, tc := range []struct {
 		name, ref string

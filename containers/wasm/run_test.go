@@ -3,8 +3,8 @@ package wasm_test
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/periplus/periplus/containers/wasm"
+	"github.com/periplus/periplus/linux/porttest"
 )
 
 // program is small: what it imports is compiled each time that it is run.
@@ -121,12 +122,7 @@ func TestRun(t *testing.T) {
 	})
 	t.Run("serves", func(t *testing.T) {
 		t.Parallel()
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		address := l.Addr().String()
-		_ = l.Close()
+		address := fmt.Sprintf("127.0.0.1:%d", porttest.Free(t))
 		ctx, cancel := context.WithCancel(t.Context())
 		r, w := io.Pipe()
 		ended := make(chan int, 1)

@@ -22,6 +22,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/periplus/periplus/linux/porttest"
 )
 
 func TestHTTP(t *testing.T) {
@@ -121,15 +123,8 @@ func TestTCPAndGRPC(t *testing.T) {
 		server.Stop()
 		<-done //nolint:errcheck // it was stopped
 	})
-	closed, err := net.Listen("tcp", "127.0.0.1:0")
+	_, closedPort, err := net.SplitHostPort(porttest.Closed(t))
 	if err != nil {
-		t.Fatal(err)
-	}
-	_, closedPort, err := net.SplitHostPort(closed.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := closed.Close(); err != nil {
 		t.Fatal(err)
 	}
 	_, openPort, err := net.SplitHostPort(listener.Addr().String())

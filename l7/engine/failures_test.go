@@ -16,18 +16,8 @@ import (
 	"github.com/periplus/periplus/l7/filter/headers"
 	"github.com/periplus/periplus/l7/filter/ratelimit"
 	"github.com/periplus/periplus/l7/filter/rbac"
+	"github.com/periplus/periplus/linux/porttest"
 )
-
-// closedPort is an address where nobody listens.
-func closedPort(t testing.TB) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_ = l.Close()
-	return l.Addr().String()
-}
 
 func route(f *l7.Forward, filters ...l7.Filter) []*l7.Route {
 	f.Cluster = "app"
@@ -55,7 +45,7 @@ func TestFailures(t *testing.T) {
 		"no endpoint":   {nil, nil, 503, "no healthy upstream", l7.FlagNoHealthy},
 		"no cluster":    {[]*l7.Route{{Forward: &l7.Forward{Cluster: "nobody"}}}, nil, 503, "", l7.FlagNoCluster},
 		"no route":      {[]*l7.Route{{Match: l7.RouteMatch{Path: l7.PathMatch{Kind: l7.PathExact, Value: "/other"}}, Direct: &l7.Reply{Status: 200}}}, nil, 404, "", l7.FlagNoRoute},
-		"closed port":   {nil, []string{closedPort(t)}, 503, "connection failure", l7.FlagConnectFailure},
+		"closed port":   {nil, []string{porttest.Closed(t)}, 503, "connection failure", l7.FlagConnectFailure},
 		"reset":         {nil, []string{broken}, 503, "connection termination", l7.FlagUpstreamReset},
 		"timeout":       {route(&l7.Forward{Timeout: 20 * time.Millisecond}), []string{slow}, 504, "upstream request timeout", l7.FlagUpstreamTimeout},
 		"slow timeout":  {route(&l7.Forward{Timeout: 300 * time.Millisecond}), []string{slow}, 504, "upstream request timeout", l7.FlagUpstreamTimeout},
@@ -105,11 +95,11 @@ func TestRetries(t *testing.T) {
 		b, _ := io.ReadAll(r.Body)
 		_ = r.Body.Close()
 		if r.StatusCode != 200 || string(b) != fmt.Sprint(size) {
-			t.Errorf("%d bytes: %d %q", size, r.StatusCode, b)
+			t.Errorf("%d bytes after %d tries: %d %q", size, tries.Load(), r.StatusCode, b)
 		}
 	}
 	// The other endpoint is tried.
-	dead := start(t, snapshot(route(&l7.Forward{Retry: &l7.RetryPolicy{On: l7.RetryConnectFailure, Attempts: 1, BackOff: time.Millisecond}}), closedPort(t),
+	dead := start(t, snapshot(route(&l7.Forward{Retry: &l7.RetryPolicy{On: l7.RetryConnectFailure, Attempts: 1, BackOff: time.Millisecond}}), porttest.Closed(t),
 		backend(t, func(http.ResponseWriter, *http.Request) {})))
 	for range 10 {
 		if status, _, _ := get(t, client(t), "http://"+dead.Addr("web")); status != 200 {

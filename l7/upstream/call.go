@@ -142,15 +142,7 @@ func (c *Call) Finish() bool {
 
 // Sending reports whether the body of the request is still being sent.
 func (c *Call) Sending() bool {
-	if c.h1 == nil || c.h1.sender == nil {
-		return false
-	}
-	select {
-	case <-c.h1.sender.done:
-		return false
-	default:
-		return true
-	}
+	return c.h1 != nil && c.h1.sender != nil && !c.h1.sender.ended()
 }
 
 // Splice returns the connection under the response's body, how many bytes it will

@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/periplus/periplus/l7"
@@ -40,8 +41,33 @@ type h1Conn struct {
 // A sender sends a request's body beside the reading of the response.
 type sender struct {
 	done   chan struct{}
-	err    error // valid after done
-	client bool  // err is the client's
+	last   atomic.Bool // the last bytes of the body are on their way
+	err    error       // valid after done
+	client bool        // err is the client's
+}
+
+// lastBytes is how long the sender may take for what is left when the response is there.
+const lastBytes = 100 * time.Millisecond
+
+// ended reports whether the whole body has been sent. An endpoint may answer before the
+// sender has seen its last write return: for that, and nothing longer, it is waited for.
+func (s *sender) ended() bool {
+	select {
+	case <-s.done:
+		return true
+	default:
+	}
+	if !s.last.Load() {
+		return false
+	}
+	t := time.NewTimer(lastBytes)
+	defer t.Stop()
+	select {
+	case <-s.done:
+		return true
+	case <-t.C:
+		return false
+	}
 }
 
 var copyBuffers = sync.Pool{New: func() any { b := make([]byte, 32<<10); return &b }}
@@ -156,6 +182,8 @@ func (h *h1Conn) sendBody(r *l7.Request, s *sender) {
 				s.err, s.client = errors.New("the body is longer than its Content-Length"), true
 				_ = h.raw.Close()
 				return
+			} else if left == 0 {
+				s.last.Store(true)
 			}
 			if _, err := h.write(data); err != nil {
 				s.err = err
@@ -172,6 +200,7 @@ func (h *h1Conn) sendBody(r *l7.Request, s *sender) {
 		}
 	}
 	if chunked {
+		s.last.Store(true)
 		_, s.err = h.write(http1.AppendChunkEnd(nil, r.Trailer))
 	} else if left > 0 {
 		s.err, s.client = io.ErrUnexpectedEOF, true
@@ -293,9 +322,7 @@ func (h *h1Conn) finish(c *Call) bool {
 	complete, whole := h.body.Done(), true
 	if s := h.sender; s != nil {
 		h.sender = nil
-		select {
-		case <-s.done:
-		default:
+		if !s.ended() {
 			// The response is there and the request is not: neither can go on.
 			_ = h.raw.Close()
 			if c.Interrupt != nil {
