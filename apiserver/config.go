@@ -39,6 +39,9 @@ type Config struct {
 	// ServiceAccountKey signs service account tokens, Issuer names it in them.
 	ServiceAccountKey *ecdsa.PrivateKey
 	Issuer            string
+	// RuntimeConfig turns versions of the API on and off ("api/beta": true,
+	// "resource.k8s.io/v1beta2": true); by default GA versions are on.
+	RuntimeConfig map[string]bool
 	// EventTTL is how long events are kept after they were last seen; default an hour.
 	EventTTL time.Duration
 	// Shared says that other API servers use the same store: each keeps a lease by
@@ -76,6 +79,9 @@ func (c *Config) validate() error {
 	}
 	if c.Log == nil {
 		c.Log = slog.Default()
+	}
+	if err := runtimeConfig(c.RuntimeConfig).validate(); err != nil {
+		return err
 	}
 	if c.Issuer == "" {
 		c.Issuer = "https://kubernetes.default.svc.cluster.local"

@@ -98,6 +98,9 @@ func (s *Server) addResources(roles *rbac.Mode) error {
 	tables := printers.Tables()
 	guards := rbac.Guard{Mode: roles, Authz: s.authz}.Hooks()
 	for _, r := range all.Resources(env) {
+		if !runtimeConfig(s.config.RuntimeConfig).narrow(r) {
+			continue
+		}
 		r.Create = reviews[r.GVR]
 		r.Views = views[r.GVR]
 		if guard, ok := guards[r.GVR]; ok {
