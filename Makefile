@@ -81,6 +81,12 @@ e2e: packages build $(GOTESTSUM) ## only the tests of the real binary and of the
 csi-sanity: ## the storage community's suite for drivers, against the built-in one (as root)
 	@cd test/csi-sanity && go test -count=1 $(TESTFLAGS) .
 
+FOCUS ?= \[Conformance\]
+.PHONY: conformance
+conformance: packages build ## upstream's end-to-end tests that match FOCUS; DOCS=docs/conformance.md notes how they ended
+	@cd test/conformance && go build -o $(CURDIR)/build/conformance/ . && cd $(CURDIR) && \
+		build/conformance/conformance -peri $(BIN)/peri -focus '$(FOCUS)' -skip '$(SKIP)' -docs '$(DOCS)'
+
 .PHONY: check
 check: ## what a change must pass: generated files, vet, lint, tests, a clean tree
 	go generate ./...

@@ -1,0 +1,95 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/google/go-containerregistry/pkg/name"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
+	"k8s.io/kubernetes/test/utils/image"
+
+	"github.com/periplus/periplus/test/images"
+)
+
+// archive writes an archive of each image, and returns the files.
+func archive(ctx context.Context, dir string) ([]string, error) {
+	program, err := os.ReadFile(filepath.Join(dir, "agnhost"))
+	if err != nil {
+		return nil, err
+	}
+	agnhost, err := agnhost(ctx, program)
+	if err != nil {
+		return nil, err
+	}
+	busybox, err := images.Busybox()
+	if err != nil {
+		return nil, err
+	}
+	nginx, err := images.Nginx(ctx)
+	if err != nil {
+		return nil, err
+	}
+	pause, err := images.Files(nil, images.File{Path: "agnhost", Mode: 0o755, Data: program})
+	if err != nil {
+		return nil, err
+	}
+	made := map[image.ImageID]v1.Image{image.BusyBox: busybox, image.Nginx: nginx, image.NginxNew: nginx}
+	for id, c := range map[image.ImageID]struct {
+		from v1.Image
+		v1.Config
+	}{
+		image.Agnhost:     {agnhost, v1.Config{Entrypoint: []string{"/agnhost"}, Cmd: []string{"pause"}}},
+		image.AgnhostPrev: {agnhost, v1.Config{Entrypoint: []string{"/agnhost"}, Cmd: []string{"pause"}}},
+		image.Nautilus:    {agnhost, v1.Config{Entrypoint: []string{"/agnhost"}, Cmd: []string{"test-webserver"}}},
+		image.Kitten:      {agnhost, v1.Config{Entrypoint: []string{"/agnhost"}, Cmd: []string{"test-webserver"}}},
+		image.NonRoot:     {busybox, v1.Config{Cmd: []string{"sh"}, User: "1234"}},
+		image.Pause:       {pause, v1.Config{Entrypoint: []string{"/agnhost", "pause"}}},
+	} {
+		c.Env = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
+		if made[id], err = mutate.Config(c.from, c.Config); err != nil {
+			return nil, err
+		}
+	}
+	var files []string
+	for id, img := range made {
+		full := image.GetE2EImage(id)
+		ref, err := name.NewTag(full)
+		if err != nil {
+			return nil, err
+		}
+		file := filepath.Join(dir, strings.NewReplacer("/", "_", ":", "_").Replace(full)+".tar")
+		if err := tarball.WriteToFile(file, ref, img); err != nil {
+			return nil, fmt.Errorf("%s: %w", full, err)
+		}
+		files = append(files, file)
+	}
+	return files, nil
+}
+
+// agnhost is upstream's program with the tools that its image has from Alpine, here
+// from Debian.
+func agnhost(ctx context.Context, program []byte) (v1.Image, error) {
+	passwd := "root:x:0:0:root:/root:/bin/sh\nuser-defined-in-image:x:1000:1000::/home:/bin/sh\nnobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n"
+	group := "root:x:0:\nuser-defined-in-image:x:1000:\ngroup-defined-in-image:x:50000:user-defined-in-image\nnogroup:x:65534:\n"
+	link := func(path, to string) images.File {
+		return images.File{Path: path, Mode: os.ModeSymlink | 0o777, Data: []byte(to)}
+	}
+	return images.Debian{
+		Packages: []string{"bash", "bind9-dnsutils", "coreutils", "curl", "dash", "findutils", "grep", "iproute2", "mawk",
+			"netcat-openbsd", "procps", "sed", "socat", "util-linux", "wget"},
+		Files: []images.File{
+			{Path: "agnhost", Mode: 0o755, Data: program},
+			link("agnhost-2", "agnhost"),
+			// What the packages' scripts would have made.
+			link("usr/bin/sh", "dash"), link("usr/bin/nc", "nc.openbsd"), link("usr/bin/awk", "mawk"),
+			{Path: "uploads", Mode: os.ModeDir | 0o755},
+			{Path: "etc/passwd", Mode: 0o644, Data: []byte(passwd)},
+			{Path: "etc/group", Mode: 0o644, Data: []byte(group)},
+		},
+	}.Image(ctx)
+}
