@@ -9,21 +9,29 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/periplus/periplus/containers/sandbox"
+	"github.com/periplus/periplus/cri"
 	"github.com/periplus/periplus/linux/cgroup"
 	"github.com/periplus/periplus/linux/netstat"
 )
 
-// usageHistory turns processor time into a rate: from one request to the next,
-// but not over less than a second.
+// A rate is of no less and of no more than this: what a container did an hour ago
+// says nothing about now.
+const (
+	shortestRate = time.Second
+	longestRate  = 2 * time.Minute
+)
+
+// usageHistory turns processor time into a rate: from one request to the next.
 type usageHistory struct {
 	mu   sync.Mutex
-	last map[string]usageSample
+	last map[string]usageSample // guarded by mu
 }
 
 type usageSample struct {
 	at    time.Time
 	nanos uint64
 	rate  uint64 // nanocores until then
+	known bool   // whether there is a rate
 }
 
 func (h *usageHistory) rate(id string, now time.Time, nanos uint64) (rate uint64, known bool) {
@@ -33,16 +41,16 @@ func (h *usageHistory) rate(id string, now time.Time, nanos uint64) (rate uint64
 		h.last = map[string]usageSample{}
 	}
 	before, ok := h.last[id]
-	if !ok {
+	elapsed := now.Sub(before.at)
+	switch {
+	case !ok || elapsed > longestRate || nanos < before.nanos:
 		h.last[id] = usageSample{at: now, nanos: nanos}
 		return 0, false
-	}
-	elapsed := now.Sub(before.at)
-	if elapsed < time.Second || nanos < before.nanos {
-		return before.rate, before.rate > 0
+	case elapsed < shortestRate:
+		return before.rate, before.known
 	}
 	rate = uint64(float64(nanos-before.nanos) / elapsed.Seconds())
-	h.last[id] = usageSample{now, nanos, rate}
+	h.last[id] = usageSample{at: now, nanos: nanos, rate: rate, known: true}
 	return rate, true
 }
 
@@ -90,6 +98,9 @@ func (r *Runtime) containerStats(ctx context.Context, c *container) *runtimeapi.
 	if s, err := cgroup.Read(c.rec.CgroupPath); err == nil {
 		out.Cpu, out.Memory = r.cpuUsage(c.rec.ID, now, s), memoryUsage(now, s)
 		out.Swap = &runtimeapi.SwapUsage{Timestamp: now.UnixNano(), SwapUsageBytes: number(s.Swap)}
+	}
+	if cri.IsBrief(ctx) {
+		return out
 	}
 	if u, err := r.cfg.Snapshots.Usage(ctx, c.rec.ID); err == nil {
 		out.WritableLayer = &runtimeapi.FilesystemUsage{
@@ -166,7 +177,7 @@ func (r *Runtime) sandboxStats(ctx context.Context, s *podSandbox) *runtimeapi.P
 			pid = p
 		}
 	}
-	if pid != 0 && !s.rec.Sandbox.HostNetwork {
+	if pid != 0 && !s.rec.Sandbox.HostNetwork && !cri.IsBrief(ctx) {
 		linux.Network = networkUsage(now, pid)
 	}
 	return &runtimeapi.PodSandboxStats{

@@ -47,6 +47,7 @@ type Kubelet struct {
 	mirrors map[string]*corev1.Pod // by namespace/name
 
 	networkReady atomic.Bool
+	usage        nodeUsage
 }
 
 // New returns a Kubelet that does nothing until Run.

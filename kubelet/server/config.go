@@ -32,6 +32,8 @@ type Kubelet interface {
 	Exited(containerID string) <-chan struct{}
 	// Summary returns the answer of /stats/summary.
 	Summary(ctx context.Context, onlyCPUAndMemory bool) (*statsv1alpha1.Summary, error)
+	// ResourceStats returns what /metrics/resource is made of: processors and memory, read once.
+	ResourceStats(ctx context.Context) (*statsv1alpha1.Summary, error)
 	// Configuration returns the answer of /configz, {"kubeletconfig": …}, as a value that encoding/json can write.
 	Configuration() any
 	// Healthy returns nil or what is wrong.

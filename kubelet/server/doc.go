@@ -4,7 +4,7 @@
 //	TLS ─▶ authenticate (client certificate, bearer token) ─▶ authorize (nodes/<sub>) ─┬─ /pods, /runningpods, /configz
 //	                                                                                   ├─ /containerLogs   the CRI log file
 //	                                                                                   ├─ /exec, /attach, /portForward, /run
-//	                                                                                   └─ /stats/summary, /metrics, /healthz
+//	                                                                                   └─ /stats/summary, /metrics/resource, /healthz
 //
 // exec, attach and port-forward are handed to the address that the runtime's
 // streaming server gave, byte by byte after the upgrade, so that SPDY and

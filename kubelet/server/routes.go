@@ -26,6 +26,7 @@ func (s *Server) newRoutes() http.Handler {
 	handle("GET /configz", s.configz)
 	handle("GET /stats/summary", s.summary)
 	handle("POST /stats/summary", s.summary)
+	handle("GET /metrics/resource", s.resourceMetrics)
 	if s.config.Metrics != nil {
 		mux.Handle("GET /metrics", s.config.Metrics)
 		mux.Handle("GET /metrics/", s.config.Metrics)

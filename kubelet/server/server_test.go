@@ -40,6 +40,7 @@ type node struct {
 	pod       *corev1.Pod
 	logPath   string
 	streaming string // address of the streaming server
+	silent    bool   // has no figures
 }
 
 func (n *node) Pods() []*corev1.Pod { return []*corev1.Pod{n.pod} }
@@ -57,6 +58,22 @@ func (n *node) Exited(string) <-chan struct{} {
 }
 func (n *node) Summary(_ context.Context, only bool) (*statsv1alpha1.Summary, error) {
 	return &statsv1alpha1.Summary{Node: statsv1alpha1.NodeStats{NodeName: map[bool]string{true: "brief", false: "full"}[only]}}, nil
+}
+func (n *node) ResourceStats(context.Context) (*statsv1alpha1.Summary, error) {
+	if n.silent {
+		return nil, errors.New("no runtime")
+	}
+	at := metav1.NewTime(time.UnixMilli(1_767_323_045_600))
+	number := func(v uint64) *uint64 { return &v }
+	cpu := &statsv1alpha1.CPUStats{Time: at, UsageCoreNanoSeconds: number(1_500_000_000)}
+	memory := &statsv1alpha1.MemoryStats{Time: at, WorkingSetBytes: number(4096)}
+	return &statsv1alpha1.Summary{
+		Node: statsv1alpha1.NodeStats{CPU: cpu, Memory: memory},
+		Pods: []statsv1alpha1.PodStats{{
+			PodRef: statsv1alpha1.PodReference{Namespace: "ns", Name: "web"}, CPU: cpu,
+			Containers: []statsv1alpha1.ContainerStats{{Name: "c", StartTime: at, CPU: cpu, Memory: memory}, {Name: "new"}},
+		}},
+	}, nil
 }
 func (n *node) Configuration() any {
 	return map[string]any{"kubeletconfig": map[string]int{"maxPods": 110}}
@@ -145,6 +162,8 @@ func TestAuthorization(t *testing.T) {
 		{"get-healthz", "GET", "/healthz", 200},
 		{"get-stats", "GET", "/stats/summary", 200},
 		{"get-proxy", "GET", "/stats/summary", 403},
+		{"get-metrics", "GET", "/metrics/resource", 200},
+		{"get-stats", "GET", "/metrics/resource", 403},
 		{"get-proxy", "GET", "/containerLogs/ns/web/c", 200},
 		{"get-proxy", "POST", "/run/ns/web/c?cmd=ls", 403},
 		{"create-proxy", "POST", "/run/ns/web/c?cmd=ls", 200},
@@ -327,4 +346,49 @@ func certificate(t *testing.T, name string, groups []string, ca *x509.Certificat
 
 func pair(cert *x509.Certificate, key *ecdsa.PrivateKey) tls.Certificate {
 	return tls.Certificate{Certificate: [][]byte{slices.Clone(cert.Raw)}, PrivateKey: key}
+}
+
+// TestResourceMetrics compares with what a metrics collector expects.
+func TestResourceMetrics(t *testing.T) {
+	t.Parallel()
+	get := func(n *node) string {
+		r := httptest.NewRequest(http.MethodGet, "/metrics/resource", http.NoBody)
+		r.Header.Set("Authorization", "Bearer root")
+		w := httptest.NewRecorder()
+		newServer(t, n, nil).Handler().ServeHTTP(w, r)
+		if w.Code != http.StatusOK || !strings.HasPrefix(w.Header().Get("Content-Type"), "text/plain; version=0.0.4") {
+			t.Errorf("%d %s", w.Code, w.Header())
+		}
+		return w.Body.String()
+	}
+	n := newNode(t)
+	want := `# HELP container_cpu_usage_seconds_total Cumulative cpu time consumed by the container in core-seconds
+# TYPE container_cpu_usage_seconds_total counter
+container_cpu_usage_seconds_total{container="c",namespace="ns",pod="web"} 1.5 1767323045600
+# HELP container_memory_working_set_bytes Current working set of the container in bytes
+# TYPE container_memory_working_set_bytes gauge
+container_memory_working_set_bytes{container="c",namespace="ns",pod="web"} 4096 1767323045600
+# HELP container_start_time_seconds Start time of the container since unix epoch in seconds
+# TYPE container_start_time_seconds gauge
+container_start_time_seconds{container="c",namespace="ns",pod="web"} 1.7673230456e+09
+# HELP node_cpu_usage_seconds_total Cumulative cpu time consumed by the node in core-seconds
+# TYPE node_cpu_usage_seconds_total counter
+node_cpu_usage_seconds_total 1.5 1767323045600
+# HELP node_memory_working_set_bytes Current working set of the node in bytes
+# TYPE node_memory_working_set_bytes gauge
+node_memory_working_set_bytes 4096 1767323045600
+# HELP pod_cpu_usage_seconds_total Cumulative cpu time consumed by the pod in core-seconds
+# TYPE pod_cpu_usage_seconds_total counter
+pod_cpu_usage_seconds_total{namespace="ns",pod="web"} 1.5 1767323045600
+# HELP resource_scrape_error 1 if there was an error while getting container metrics, 0 otherwise
+# TYPE resource_scrape_error gauge
+resource_scrape_error 0
+`
+	if got := get(n); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	n.silent = true
+	if got := get(n); !strings.HasSuffix(got, "\nresource_scrape_error 1\n") || strings.Contains(got, "node_") {
+		t.Errorf("without figures:\n%s", got)
+	}
 }

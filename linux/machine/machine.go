@@ -18,21 +18,43 @@ func Memory() int64 { return meminfo("MemTotal") }
 // MemoryAvailable returns the memory that could be used, in bytes.
 func MemoryAvailable() int64 { return meminfo("MemAvailable") }
 
-func meminfo(field string) int64 {
+func meminfo(field string) int64 { return meminfos()[field] }
+
+// meminfos returns all of /proc/meminfo, in bytes.
+func meminfos() map[string]int64 {
 	f, err := os.Open("/proc/meminfo")
 	if err != nil {
-		return 0
+		return nil
 	}
 	defer f.Close() //nolint:errcheck // only read
+	out := map[string]int64{}
 	for lines := bufio.NewScanner(f); lines.Scan(); {
 		name, rest, _ := strings.Cut(lines.Text(), ":")
-		if name != field {
-			continue
-		}
 		kb, _ := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(rest), " kB"), 10, 64)
-		return kb << 10
+		out[name] = kb << 10
 	}
-	return 0
+	return out
+}
+
+// MemoryUse is how the machine's memory is used, in bytes.
+type MemoryUse struct {
+	Total      uint64
+	Used       uint64 // with the page cache
+	WorkingSet uint64 // used, less the inactive part of the page cache
+	Anonymous  uint64
+	SwapTotal  uint64
+	SwapUsed   uint64
+}
+
+// ReadMemoryUse reads it; the zero value if it cannot be read.
+func ReadMemoryUse() MemoryUse {
+	m := meminfos()
+	of := func(field string) uint64 { return uint64(max(0, m[field])) }
+	u := MemoryUse{Total: of("MemTotal"), Anonymous: of("AnonPages"), SwapTotal: of("SwapTotal")}
+	u.Used = u.Total - min(u.Total, of("MemFree"))
+	u.WorkingSet = u.Used - min(u.Used, of("Inactive(file)"))
+	u.SwapUsed = u.SwapTotal - min(u.SwapTotal, of("SwapFree"))
+	return u
 }
 
 // Disk returns size and free space in bytes of the file system that holds path
