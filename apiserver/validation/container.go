@@ -142,7 +142,7 @@ func (c *podSpecCheck) container(ctr *corev1.Container, at *field.Path) {
 	c.mounts(ctr, at.Child("volumeMounts"))
 	c.devices(ctr, at.Child("volumeDevices"))
 	oneOf(&c.errorList, at.Child("imagePullPolicy"), ctr.ImagePullPolicy, corev1.PullAlways, corev1.PullIfNotPresent, corev1.PullNever)
-	c.add(requirements(&ctr.Resources, containerResourceName, c.claims, at.Child("resources"))...)
+	c.add(requirements(&ctr.Resources, ContainerResourceName, c.claims, at.Child("resources"))...)
 	c.resizePolicies(ctr.ResizePolicy, at.Child("resizePolicy"))
 	containerSecurity(&c.errorList, ctr.SecurityContext, at.Child("securityContext"), c.hostUsers)
 }

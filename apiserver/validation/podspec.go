@@ -100,7 +100,7 @@ func (c *podSpecCheck) check(at *field.Path) {
 		oneOf(e, at.Child("preemptionPolicy"), *s.PreemptionPolicy, corev1.PreemptLowerPriority, corev1.PreemptNever)
 	}
 	if s.Overhead != nil {
-		c.add(requirements(&corev1.ResourceRequirements{Limits: s.Overhead}, containerResourceName, nil, at.Child("overhead"))...)
+		c.add(requirements(&corev1.ResourceRequirements{Limits: s.Overhead}, ContainerResourceName, nil, at.Child("overhead"))...)
 	}
 	c.operatingSystem(at)
 	c.fileKeyVolumes(at)

@@ -61,7 +61,8 @@ func ResourceName(name corev1.ResourceName, path *field.Path) field.ErrorList {
 	return errs.list
 }
 
-func containerResourceName(name corev1.ResourceName, path *field.Path) field.ErrorList {
+// ContainerResourceName checks the name of a resource that a container may ask for.
+func ContainerResourceName(name corev1.ResourceName, path *field.Path) field.ErrorList {
 	errs := ResourceName(name, path)
 	switch {
 	case !strings.Contains(string(name), "/"):

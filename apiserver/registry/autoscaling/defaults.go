@@ -1,9 +1,6 @@
 package autoscaling
 
-import (
-	autoscalingv2 "k8s.io/api/autoscaling/v2"
-	"k8s.io/apimachinery/pkg/util/validation/field"
-)
+import autoscalingv2 "k8s.io/api/autoscaling/v2"
 
 const (
 	defaultUtilization = 80 // percent of the requested cpu
@@ -54,30 +51,4 @@ func completeRules(given *autoscalingv2.HPAScalingRules, rules autoscalingv2.HPA
 		rules.Tolerance = given.Tolerance
 	}
 	return &rules
-}
-
-func autoscalerSpec(spec *autoscalingv2.HorizontalPodAutoscalerSpec) field.ErrorList {
-	var errs field.ErrorList
-	at := field.NewPath("spec")
-	if n := spec.MinReplicas; n != nil && *n < 0 {
-		errs = append(errs, field.Invalid(at.Child("minReplicas"), *n, "must be greater than or equal to 0"))
-	}
-	most := at.Child("maxReplicas")
-	switch {
-	case spec.MaxReplicas == 0:
-		errs = append(errs, field.Required(most, "must be set and greater than 0"))
-	case spec.MaxReplicas < 0:
-		errs = append(errs, field.Invalid(most, spec.MaxReplicas, "must be greater than or equal to 1"))
-	}
-	if spec.MinReplicas != nil && spec.MaxReplicas < *spec.MinReplicas {
-		errs = append(errs, field.Invalid(most, spec.MaxReplicas, "must be greater than or equal to `minReplicas`"))
-	}
-	ref := at.Child("scaleTargetRef")
-	if spec.ScaleTargetRef.Kind == "" {
-		errs = append(errs, field.Required(ref.Child("kind"), ""))
-	}
-	if spec.ScaleTargetRef.Name == "" {
-		errs = append(errs, field.Required(ref.Child("name"), ""))
-	}
-	return errs
 }

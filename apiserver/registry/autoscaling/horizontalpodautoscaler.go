@@ -18,10 +18,14 @@ func horizontalPodAutoscalers() *registry.Resource {
 	s := horizontalPodAutoscalerHalves.Main()
 	s.DefaultFunc = defaultAutoscaler
 	s.ValidateCreate = func(_ context.Context, hpa *autoscalingv2.HorizontalPodAutoscaler) field.ErrorList {
-		return autoscalerSpec(&hpa.Spec)
+		return autoscalerSpec(&hpa.Spec, nil)
 	}
-	s.ValidateChange = func(_ context.Context, hpa, _ *autoscalingv2.HorizontalPodAutoscaler) field.ErrorList {
-		return autoscalerSpec(&hpa.Spec)
+	s.ValidateChange = func(_ context.Context, hpa, old *autoscalingv2.HorizontalPodAutoscaler) field.ErrorList {
+		return autoscalerSpec(&hpa.Spec, &old.Spec)
+	}
+	status := horizontalPodAutoscalerHalves.Status()
+	status.ValidateChange = func(_ context.Context, hpa, _ *autoscalingv2.HorizontalPodAutoscaler) field.ErrorList {
+		return autoscalerStatus(&hpa.Status)
 	}
 	return &registry.Resource{
 		GVR:        version.WithResource("horizontalpodautoscalers"),
@@ -33,7 +37,7 @@ func horizontalPodAutoscalers() *registry.Resource {
 		New:        kind.Make[autoscalingv2.HorizontalPodAutoscaler],
 		NewList:    kind.Make[autoscalingv2.HorizontalPodAutoscalerList],
 		Strategy:   s,
-		Status:     horizontalPodAutoscalerHalves.Status(),
+		Status:     status,
 		Also:       []registry.Served{servedV1()},
 	}
 }

@@ -19,6 +19,9 @@ const (
 	currentMetricsAnnotation = "autoscaling.alpha.kubernetes.io/current-metrics"
 	conditionsAnnotation     = "autoscaling.alpha.kubernetes.io/conditions"
 	behaviorAnnotation       = "autoscaling.alpha.kubernetes.io/behavior"
+	// The first form of tolerances.
+	toleranceDownAnnotation = "autoscaling.alpha.kubernetes.io/scale-down-tolerance"
+	toleranceUpAnnotation   = "autoscaling.alpha.kubernetes.io/scale-up-tolerance"
 )
 
 // servedV1 serves the stored autoscaling/v2 objects as autoscaling/v1.
@@ -166,7 +169,7 @@ func fromV1(in *autoscalingv1.HorizontalPodAutoscaler) (*autoscalingv2.Horizonta
 }
 
 func dropAnnotations(annotations map[string]string) {
-	for _, key := range []string{metricsAnnotation, currentMetricsAnnotation, conditionsAnnotation, behaviorAnnotation} {
+	for _, key := range []string{metricsAnnotation, currentMetricsAnnotation, conditionsAnnotation, behaviorAnnotation, toleranceDownAnnotation, toleranceUpAnnotation} {
 		delete(annotations, key)
 	}
 }
