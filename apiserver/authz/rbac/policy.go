@@ -11,14 +11,15 @@ import (
 )
 
 // The default policy is that of Kubernetes v1.37 with its default feature
-// gates, and one role of our own (system:periplus:journey). Lists are sorted and
-// rules are in upstream's order, so that a cluster that was made by upstream
-// stays as it is.
+// gates, roles of our own (system:periplus:…), and the one that comes with
+// metrics-server. Lists are sorted and rules are in upstream's order, so that a
+// cluster that was made by upstream stays as it is.
 //
 //	policy_users.go              people, everybody, and what admin, edit and view are made of
 //	policy_nodes.go              nodes and what runs on them
 //	policy_components.go         the other components, approvers of certificates
 //	policy_controllers_*.go      one role a controller
+//	policy_metrics.go            readers of metrics
 //	policy_namespaces.go         roles inside kube-system and kube-public
 
 // Verbs that often go together.
@@ -34,7 +35,7 @@ var emitEvents = can("create patch update", ",events.k8s.io", "events")
 
 // clusterRoles returns the default cluster roles.
 func clusterRoles() []rbacv1.ClusterRole {
-	return slices.Concat(userRoles(), nodeRoles(), componentRoles(), certificateRoles(), joinRoles(), controllerRoles())
+	return slices.Concat(userRoles(), nodeRoles(), componentRoles(), certificateRoles(), joinRoles(), metricsRoles(), controllerRoles())
 }
 
 func controllerRoles() []rbacv1.ClusterRole {

@@ -84,7 +84,7 @@ func TestDefaultsAreTheDocumentedOnes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	compare("cluster roles", names(roles.Items), strings.Fields(documentedRoles), controllers, own)
+	compare("cluster roles", names(roles.Items), strings.Fields(documentedRoles), controllers, own, []string{"system:aggregated-metrics-reader"})
 	bindings, err := c.RbacV1().ClusterRoleBindings().List(ctx, metav1.ListOptions{})
 	if err != nil {
 		t.Fatal(err)
