@@ -1,6 +1,7 @@
 package journey
 
 import (
+	"maps"
 	"strings"
 	"time"
 
@@ -28,7 +29,35 @@ type Span struct {
 	Start     time.Time         `json:"start"`
 	End       time.Time         `json:"end"`
 	Attrs     map[string]string `json:"attrs,omitempty"`
+	// Skew is what was added to Start and End because the clock of Node was wrong.
+	Skew time.Duration `json:"skew,omitempty"`
 }
+
+// Attributes that readers of journeys look for.
+const (
+	// AttrRequest is the X-Request-ID of a request: its hops have the same one.
+	AttrRequest = "request"
+	// AttrHop is the place of a step among those of a request: one of the Hop constants.
+	AttrHop = "hop"
+	// AttrStatus is the HTTP status that a hop answered with.
+	AttrStatus = "status"
+	// AttrApplication is how long the application itself took, as a Go duration.
+	AttrApplication = "application"
+	// AttrClaim names the claim, in the object's namespace, that a step is about.
+	AttrClaim = "claim"
+	// AttrService names the Service, in the object's namespace, that a step is about.
+	AttrService = "service"
+)
+
+// The hops of a request, in the order in which it meets them.
+const (
+	HopEdge   = "edge"
+	HopClient = "client sidecar"
+	HopServer = "server sidecar"
+)
+
+// FirstAnswer is the step that ends a journey, or begins the name of it.
+const FirstAnswer = "first answered request"
 
 // A Recorder takes spans. Record never blocks and may be called from any goroutine.
 type Recorder interface {
@@ -71,6 +100,35 @@ func Step(component, step, kind string, obj metav1.Object, start time.Time) Span
 		Kind: kind, Namespace: obj.GetNamespace(), Name: obj.GetName(), UID: obj.GetUID(),
 		Start: start, End: time.Now(),
 	}
+}
+
+// Moment returns a span of obj's journey that took no time.
+func Moment(component, step, kind string, obj metav1.Object, at time.Time) Span {
+	s := Step(component, step, kind, obj, at)
+	s.End = at
+	return s
+}
+
+// With returns the span with attributes added, given as name, value, name, value; an
+// empty value adds nothing.
+func (s Span) With(pairs ...string) Span {
+	attrs := make(map[string]string, len(s.Attrs)+len(pairs)/2)
+	maps.Copy(attrs, s.Attrs)
+	for i := 0; i+1 < len(pairs); i += 2 {
+		if pairs[i+1] != "" {
+			attrs[pairs[i]] = pairs[i+1]
+		}
+	}
+	if s.Attrs = attrs; len(attrs) == 0 {
+		s.Attrs = nil
+	}
+	return s
+}
+
+// On returns the span as one of a node.
+func (s Span) On(node string) Span {
+	s.Node = node
+	return s
 }
 
 // Parse returns the trace of a W3C traceparent; ok is false when s is not one.
