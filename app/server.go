@@ -177,7 +177,10 @@ func (s *controlPlane) controllersStage() stage {
 				return each(s, name, func(c *restclient.Config) (kubernetes.Interface, error) { return kubernetes.NewForConfig(c) })
 			},
 			MetadataFor: func(name string) metadata.Interface { return each(s, name, metadata.NewForConfig) },
-			Events:      broadcaster, Journey: s.record,
+			ConfigFor: func(name string) *restclient.Config {
+				return each(s, name, func(c *restclient.Config) (*restclient.Config, error) { return c, nil })
+			},
+			Events: broadcaster, Journey: s.record,
 			Log: s.log.With(base.KeyComponent, "controllers"),
 			Options: controllers.Options{
 				ClusterCIDRs: []string{s.config.ClusterCIDR}, ServiceCIDRs: []string{s.config.ServiceCIDR}, RootCA: s.id.ca.PEM, SigningCert: s.id.ca.PEM, SigningKey: s.id.ca.KeyPEM(),

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
 
@@ -110,9 +111,19 @@ func (s *Setup) Need(informers ...cache.SharedIndexInformer) {
 	}
 }
 
-// Span records one step of obj's journey from start until now.
-func (s *Setup) Span(step, kind string, obj metav1.Object, start time.Time) {
-	s.Journey.Record(journey.Step(s.name, step, kind, obj, start))
+// Config returns how the controller reaches the API by requests of its own; nil if
+// there is no way.
+func (s *Setup) Config() *rest.Config {
+	if s.ConfigFor == nil {
+		return nil
+	}
+	return s.ConfigFor(s.name)
+}
+
+// Span records one step of obj's journey from start until now, with attributes: name,
+// value, name, value.
+func (s *Setup) Span(step, kind string, obj metav1.Object, start time.Time, attrs ...string) {
+	s.Journey.Record(journey.Step(s.name, step, kind, obj, start).With(attrs...))
 }
 
 func (s *Setup) release() {
@@ -144,6 +155,8 @@ func eventComponent(name string) string {
 		return "ephemeral_volume"
 	case "node-ipam-controller":
 		return "cidrAllocator"
+	case "horizontal-pod-autoscaler-controller":
+		return "horizontal-pod-autoscaler"
 	}
 	return name
 }

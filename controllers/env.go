@@ -11,6 +11,7 @@ import (
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/clock"
 
@@ -32,6 +33,10 @@ type Env struct {
 
 	// MetadataFor is ClientFor for Metadata. Nil gives Metadata to all.
 	MetadataFor func(controller string) metadata.Interface
+
+	// ConfigFor returns how one controller reaches the API by requests of its own: the
+	// scale of any kind, metrics. Nil leaves the controllers out that need it.
+	ConfigFor func(controller string) *rest.Config
 
 	// Discovery lists the kinds that there are. Nil means the Client's.
 	Discovery discovery.DiscoveryInterface

@@ -16,6 +16,7 @@ import (
 	"github.com/periplus/periplus/controllers/endpointslice"
 	"github.com/periplus/periplus/controllers/ephemeralvolume"
 	"github.com/periplus/periplus/controllers/garbagecollector"
+	"github.com/periplus/periplus/controllers/horizontalpodautoscaler"
 	"github.com/periplus/periplus/controllers/job"
 	"github.com/periplus/periplus/controllers/namespace"
 	"github.com/periplus/periplus/controllers/nodeipam"
@@ -55,6 +56,7 @@ func Controllers() []controllers.Controller {
 		tainteviction.Controller(),
 		podgc.Controller(),
 		disruption.Controller(),
+		horizontalpodautoscaler.Controller(),
 		persistentvolume.Controller(),
 		pvcprotection.Controller(),
 		pvprotection.Controller(),
