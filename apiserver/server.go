@@ -26,6 +26,7 @@ import (
 	"github.com/periplus/periplus/apiserver/cacher"
 	"github.com/periplus/periplus/apiserver/crd"
 	"github.com/periplus/periplus/apiserver/discovery"
+	"github.com/periplus/periplus/apiserver/metrics"
 	"github.com/periplus/periplus/apiserver/printers"
 	"github.com/periplus/periplus/apiserver/registry"
 	"github.com/periplus/periplus/apiserver/registry/all"
@@ -59,7 +60,7 @@ func New(config Config) (*Server, error) {
 		return nil, err
 	}
 	scheme := runtime.NewScheme()
-	if err := all.AddToScheme(scheme); err != nil {
+	if err := errors.Join(all.AddToScheme(scheme), metrics.AddToScheme(scheme)); err != nil {
 		return nil, fmt.Errorf("register the API's types: %w", err)
 	}
 	s := &Server{config: config, stop: make(chan struct{}), ready: make(chan struct{})}
@@ -118,7 +119,7 @@ func (s *Server) addResources(roles *rbac.Mode) error {
 	}) {
 		s.rest.AddSubresource(e.Parent, e.Name, e.Sub)
 	}
-	return nil
+	return s.addMetrics()
 }
 
 // Handler serves the API. In-process clients call it directly.

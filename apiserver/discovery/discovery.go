@@ -50,7 +50,7 @@ func resources(list []rest.Listing) []metav1.APIResource {
 			Name: l.GVR.Resource, SingularName: r.Singular, Namespaced: r.Namespaced, Kind: l.GVK.Kind,
 			Verbs: verbs, ShortNames: r.ShortNames, Categories: r.Categories, StorageVersionHash: storageHash(r.GVK()),
 		}
-		if r.Create != nil {
+		if r.Create != nil || r.Live != nil {
 			main.StorageVersionHash = ""
 		}
 		out = append(out, main)

@@ -7,6 +7,7 @@ import (
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
@@ -83,6 +84,18 @@ type Resource struct {
 	Verbs []string
 	// Create, if not nil, answers create requests instead of the store (reviews).
 	Create func(ctx context.Context, obj runtime.Object) (runtime.Object, error)
+	// Live, if not nil, makes the objects of a kind that is not stored; they can be
+	// got and listed (metrics, component statuses).
+	Live Live
+}
+
+// A Live makes the objects of a kind that is not stored.
+type Live interface {
+	// Get returns an object or a NotFound API error.
+	Get(ctx context.Context, namespace, name string) (runtime.Object, error)
+	// List returns the objects of a namespace ("" for all) in the order of their
+	// names. It may return more than the selectors ask for.
+	List(ctx context.Context, namespace string, l labels.Selector, f fields.Selector) ([]runtime.Object, error)
 }
 
 // Served is one more group version of a Resource. From and To convert; the

@@ -143,7 +143,11 @@ func (e *endpoint) writeEncoded(w http.ResponseWriter, r *http.Request, c *call,
 }
 
 func (p *page) meta() metav1.ListMeta {
-	return metav1.ListMeta{ResourceVersion: strconv.FormatInt(p.rev, 10), Continue: p.cont, RemainingItemCount: p.remaining}
+	m := metav1.ListMeta{Continue: p.cont, RemainingItemCount: p.remaining}
+	if p.rev != 0 { // 0: not from the store
+		m.ResourceVersion = strconv.FormatInt(p.rev, 10)
+	}
+	return m
 }
 
 // listJSON joins the items' shared encodings: {"kind":…,"items":[{…},{…}]}.

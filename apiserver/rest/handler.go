@@ -110,7 +110,7 @@ var _ registry.Awaiter = (*Server)(nil)
 // Get returns a current object from the cache.
 func (s *Server) Get(gvr schema.GroupVersionResource, namespace, name string) (runtime.Object, error) {
 	o := s.Objects(gvr)
-	if o == nil {
+	if o == nil || o.Cache == nil {
 		return nil, noResource(gvr.GroupResource())
 	}
 	key, err := o.key(namespace, name)
@@ -126,7 +126,7 @@ func (s *Server) Get(gvr schema.GroupVersionResource, namespace, name string) (r
 // Await returns an object from the cache as soon as it is there.
 func (s *Server) Await(ctx context.Context, gvr schema.GroupVersionResource, namespace, name string) (runtime.Object, error) {
 	o := s.Objects(gvr)
-	if o == nil {
+	if o == nil || o.Cache == nil {
 		return nil, noResource(gvr.GroupResource())
 	}
 	key, err := o.key(namespace, name)
@@ -154,7 +154,7 @@ func (s *Server) Await(ctx context.Context, gvr schema.GroupVersionResource, nam
 // List returns the current objects of a namespace from the cache.
 func (s *Server) List(gvr schema.GroupVersionResource, namespace string) ([]runtime.Object, error) {
 	o := s.Objects(gvr)
-	if o == nil {
+	if o == nil || o.Cache == nil {
 		return nil, noResource(gvr.GroupResource())
 	}
 	prefix := cacher.Root + o.Resource.Prefix() + "/"
@@ -227,6 +227,11 @@ func (e *endpoint) dispatch(w http.ResponseWriter, r *http.Request, c *call) err
 	case sub == "" && res.Create != nil:
 		if c.info.Verb == "create" {
 			return e.review(w, r, c)
+		}
+	case sub == "" && res.Live != nil:
+		switch c.info.Verb {
+		case "get", "list":
+			return e.live(w, r, c)
 		}
 	case sub == "":
 		switch c.info.Verb {

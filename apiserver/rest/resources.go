@@ -17,7 +17,7 @@ import (
 func (s *Server) Add(ctx context.Context, r *registry.Resource) (*Objects, error) {
 	codec := s.codecs.Storage(r.GVK(), r.New, r.StoredAsJSON)
 	var cache *cacher.Cache
-	if r.Create == nil {
+	if r.Create == nil && r.Live == nil {
 		var err error
 		if cache, err = s.config.Caches.Add(ctx, r.Prefix(), codec); err != nil {
 			return nil, err
@@ -47,7 +47,9 @@ func (s *Server) Remove(o *Objects) {
 	s.dropLocked(o)
 	s.announceLocked()
 	s.mu.Unlock()
-	s.config.Caches.Remove(o.Resource.Prefix())
+	if o.Cache != nil {
+		s.config.Caches.Remove(o.Resource.Prefix())
+	}
 }
 
 func (s *Server) dropLocked(o *Objects) {

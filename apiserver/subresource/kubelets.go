@@ -53,7 +53,11 @@ func (k *kubelets) address(node string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	n := obj.(*corev1.Node)
+	return KubeletAddress(obj.(*corev1.Node))
+}
+
+// KubeletAddress returns the host and port at which the API server reaches a node's kubelet.
+func KubeletAddress(n *corev1.Node) (string, error) {
 	port := int(n.Status.DaemonEndpoints.KubeletEndpoint.Port)
 	if port == 0 {
 		port = defaultKubeletPort
@@ -65,7 +69,7 @@ func (k *kubelets) address(node string) (string, error) {
 			}
 		}
 	}
-	return "", apierrors.NewServiceUnavailable(fmt.Sprintf("node %q has no address to reach its kubelet at", node))
+	return "", apierrors.NewServiceUnavailable(fmt.Sprintf("node %q has no address to reach its kubelet at", n.Name))
 }
 
 // forward passes the request on; upgrades (SPDY, WebSocket) become a tunnel.
