@@ -61,7 +61,7 @@ generate-helpers:
 	@go generate ./containers/monitor/bin ./containers/wasm/bin ./mesh/sidecar/bin
 
 .PHONY: demo
-demo: packages build ## a cluster in a namespace of its own, two deployments, their timeline; leaves nothing behind
+demo: packages build ## the grand tour on one server and two agents in namespaces (docs/tour.md); leaves nothing behind
 	go run ./test/demo -peri $(BIN)/peri
 
 .PHONY: test

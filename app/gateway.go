@@ -18,6 +18,7 @@ import (
 	gatewayall "github.com/periplus/periplus/gateway/all"
 	"github.com/periplus/periplus/gateway/crd"
 	"github.com/periplus/periplus/gateway/ingress"
+	"github.com/periplus/periplus/mesh/edge"
 )
 
 // gatewayUser is who the gateway of a server is to the API.
@@ -64,14 +65,18 @@ func (w *worker) gatewayStage(after ...string) stage {
 			Sources: gatewayall.Sources(sources), Informers: w.shared(), HTTPPort: w.config.IngressHTTPPort, HTTPSPort: w.config.IngressHTTPSPort,
 			WriteStatus: w.together, Passive: w.config.DisableAgent || w.config.IngressHTTPPort == 0, Nodes: nodesGroup, Log: log,
 		}
+		var follower *edge.Follower
 		if w.together {
 			settings.GrantClient = c
 			if w.edge != nil {
-				w.edge.pods = w.shared().Core().V1().Pods().Lister()
+				pods := w.shared().Core().V1().Pods().Lister()
+				w.edge.pods.Store(&pods)
 				settings.Mesh = w.edge
 			}
 		} else {
 			settings.SecretClient = c
+			follower = edge.NewFollower(c, log)
+			settings.Mesh = follower
 		}
 		server, err := gateway.New(settings)
 		if err != nil {
@@ -80,6 +85,12 @@ func (w *worker) gatewayStage(after ...string) stage {
 		w.shared().StartWithContext(ctx)
 		return base.RunAll(ctx,
 			base.Component{Name: "gateway", Run: server.Run},
+			base.Component{Name: "edge of the mesh", Run: func(ctx context.Context) error {
+				if follower == nil {
+					return nil
+				}
+				return follower.Run(ctx, server.Refresh)
+			}},
 			base.Component{Name: "definitions of the Gateway API", Run: func(ctx context.Context) error {
 				if w.together && w.config.GatewayAPI {
 					if err := crd.Apply(ctx, sources.Metadata, w.define); err != nil && ctx.Err() == nil {
@@ -118,6 +129,7 @@ func ensureGateway(ctx context.Context, c kubernetes.Interface) error {
 	}
 	return errors.Join(
 		ingress.EnsureClass(ctx, c),
+		edge.AllowNodes(ctx, c),
 		role(gatewayRole, group, reading...),
 		role(gatewayStatusRole, user, append(reading,
 			rule("", read, "secrets", "services", "nodes", "namespaces"),

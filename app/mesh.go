@@ -28,6 +28,7 @@ import (
 	"github.com/periplus/periplus/mesh"
 	"github.com/periplus/periplus/mesh/ca"
 	"github.com/periplus/periplus/mesh/crd"
+	"github.com/periplus/periplus/mesh/edge"
 	"github.com/periplus/periplus/mesh/inject"
 	"github.com/periplus/periplus/mesh/pilot"
 	"github.com/periplus/periplus/mesh/publish"
@@ -203,7 +204,7 @@ func (s *controlPlane) runMesh(ctx context.Context, log *slog.Logger) error {
 		return err
 	}
 	callers := ca.NewTokenAuthenticator(c)
-	s.edge.join(authority)
+	identity := s.edge.join(authority)
 	p := pilot.New(pilot.Config{Informers: s.shared, Dynamic: dyn, Domain: s.config.ClusterDomain, Callers: callers, Log: log})
 	roots := publish.NewRoots(c, authority.Root())
 	server := meshServer(authority)
@@ -212,6 +213,7 @@ func (s *controlPlane) runMesh(ctx context.Context, log *slog.Logger) error {
 	return base.RunAll(ctx,
 		base.Component{Name: "configuration", Run: p.Run},
 		base.Component{Name: "webhooks", Run: func(ctx context.Context) error { return serveWebhooks(ctx, hooks, authority, roots, log) }},
+		base.Component{Name: "edges of other nodes", Run: (&edge.Publisher{Client: c, Certificates: identity, Root: authority.Root(), Log: log}).Run},
 		base.Component{Name: "discovery", Run: func(ctx context.Context) error { return serveGRPC(ctx, server, discovery) }},
 		base.Component{Name: "objects", Run: func(ctx context.Context) error {
 			if err := publish.ControlPlane(ctx, c, s.config.NodeName, s.nodeIP); err != nil {

@@ -79,6 +79,9 @@ func New(cfg Config) (*Server, error) {
 // Engine is the proxy, for status pages.
 func (s *Server) Engine() *engine.Engine { return s.engine }
 
+// Refresh builds anew: the Mesh knows more than before.
+func (s *Server) Refresh() { s.changed() }
+
 func (s *Server) changed() {
 	select {
 	case s.trigger <- struct{}{}:

@@ -83,6 +83,9 @@ func (m *Machine) boot() error {
 		// Apart from the others: for this one Go makes all mounts private as well.
 		Unshareflags: syscall.CLONE_NEWNS,
 		Setsid:       m.config.Stay,
+		// Not in the terminal's foreground group: an interrupt there is for whoever
+		// made the machine, who ends it.
+		Setpgid: !m.config.Stay,
 	}
 	problem := &bytes.Buffer{}
 	log, err := os.OpenFile(filepath.Join(m.config.Dir, "machine.log"), os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)

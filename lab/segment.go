@@ -71,7 +71,7 @@ func (s *Segment) open() (err error) {
 // hide starts a process in a network namespace of its own; it ends with its input.
 func (s *Segment) hide() error {
 	s.hidden = exec.Command("/bin/sh", "-c", "echo ready; exec cat >/dev/null") //nolint:noctx // ends with its standard input
-	s.hidden.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET}
+	s.hidden.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET, Setpgid: true}
 	hold, err := s.hidden.StdinPipe()
 	if err != nil {
 		return err
