@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"os"
+	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
@@ -14,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 	kjson "sigs.k8s.io/json"
+	"sigs.k8s.io/yaml"
 )
 
 // An object is what will be made, with the name of its kind as it is printed:
@@ -103,9 +106,29 @@ func (w *wanted) service(namespace string) object {
 	}, "service"}
 }
 
+// overrides returns the JSON that the flag gives, or that a file does: "@web.yaml".
+func overrides(flag string) (string, error) {
+	path, isFile := strings.CutPrefix(flag, "@")
+	if !isFile {
+		return flag, nil
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return "", fmt.Errorf("--overrides: %w", err)
+	}
+	if data, err = yaml.YAMLToJSONStrict(data); err != nil {
+		return "", fmt.Errorf("--overrides: %s is neither YAML nor JSON: %w", path, err)
+	}
+	return string(data), nil
+}
+
 // override merges JSON given by the user into an object.
-func override(obj runtime.Object, patch string) (runtime.Object, error) {
+func override(obj runtime.Object, flag string) (runtime.Object, error) {
 	before, err := json.Marshal(obj)
+	if err != nil {
+		return nil, err
+	}
+	patch, err := overrides(flag)
 	if err != nil {
 		return nil, err
 	}

@@ -31,6 +31,7 @@ func New() *cobra.Command {
 		Use:   "run NAME --image=IMAGE [-- ARGS...]",
 		Short: "run an image: a Deployment, a Pod (--restart=Never) or a Job (--restart=OnFailure)",
 		Example: `  peri run web --image=nginx --port=80 --expose --replicas=3
+  peri run web --image=nginx --overrides=@more.yaml     # volumes, probes, init containers …
   peri run task --image=busybox --restart=OnFailure -- echo hello
   peri run shell --image=busybox --restart=Never -it --rm -- sh`,
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -67,7 +68,7 @@ func New() *cobra.Command {
 	f.StringVar(&o.limits, "limits", "", "resources allowed: cpu=1,memory=128Mi")
 	f.StringVar(&o.pull, "image-pull-policy", "", "Always, IfNotPresent or Never")
 	f.StringVar(&o.account, "serviceaccount", "", "service account of the pods")
-	f.StringVar(&o.overrides, "overrides", "", "JSON merged into the object that is made")
+	f.StringVar(&o.overrides, "overrides", "", "JSON merged into the object that is made, or @FILE with JSON or YAML")
 	f.StringVar(&o.dryRun, "dry-run", "none", `"client" prints what would be sent, "server" has it checked and stores nothing`)
 	f.Lookup("dry-run").NoOptDefVal = "client"
 	f.StringVarP(&o.output, "output", "o", "", "print the objects: yaml, json or name")
