@@ -77,6 +77,10 @@ e2e: packages build $(GOTESTSUM) ## only the tests of the real binary and of the
 	@echo '== system'
 	@PERI=$(BIN)/peri $(GOTESTSUM) --format testname --hide-summary=output,skipped $(AGAIN) --packages="$(SYSTEM)" -- $(TESTFLAGS) -timeout 20m
 
+.PHONY: surface
+surface: ## what upstream serves (paths, verbs, names), written down again from its source
+	@cd test/surface/upstream && go run .
+
 .PHONY: csi-sanity
 csi-sanity: ## the storage community's suite for drivers, against the built-in one (as root)
 	@cd test/csi-sanity && go test -count=1 $(TESTFLAGS) .

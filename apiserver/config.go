@@ -1,6 +1,7 @@
 package apiserver
 
 import (
+	"context"
 	"crypto/ecdsa"
 	"crypto/tls"
 	"crypto/x509"
@@ -49,8 +50,15 @@ type Config struct {
 	Shared bool
 	// Journey records steps; default journey.Discard.
 	Journey journey.Recorder
+	// Components say how the parts of the cluster are, for component statuses; one
+	// that is not named here is judged by the lease that it holds.
+	Components map[string]func(context.Context) error
+	// LogDir is shown below /logs; "" shows none.
+	LogDir string
 	// Extra serves further paths, by prefix, to whoever is authorized for them.
 	Extra map[string]http.Handler
+	// DisableAdmission names plug-ins of the server's own that are not asked.
+	DisableAdmission []string
 	// Plugins are admission plug-ins that are asked after the server's own.
 	Plugins []admission.Plugin
 	Log     *slog.Logger

@@ -114,7 +114,7 @@ func (s *Server) root(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "404 page not found", http.StatusNotFound)
 		return
 	}
-	paths := []string{"/.well-known/openid-configuration", "/api", "/apis", "/healthz", "/livez", "/metrics", "/openapi/v2", "/openapi/v3", "/openid/v1/jwks", "/readyz", "/version"}
+	paths := []string{"/.well-known/openid-configuration", "/api", "/apis", "/healthz", "/livez", "/logs", "/metrics", "/openapi/v2", "/openapi/v3", "/openid/v1/jwks", "/readyz", "/version"}
 	for _, l := range s.rest.Listings() {
 		if l.GVR.Group == "" {
 			paths = append(paths, "/api/"+l.GVR.Version)

@@ -11,14 +11,14 @@ import (
 // (OpenID Connect Discovery 1.0 §4, RFC 7517).
 func (s *Server) identity(routes *http.ServeMux) {
 	jwks := s.config.Issuer + "/openid/v1/jwks"
-	routes.HandleFunc("/.well-known/openid-configuration", func(w http.ResponseWriter, _ *http.Request) {
+	configuration := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Cache-Control", "public, max-age=3600")
 		writeJSON(w, map[string]any{
 			"issuer": s.config.Issuer, "jwks_uri": jwks, "response_types_supported": []string{"id_token"},
 			"subject_types_supported": []string{"public"}, "id_token_signing_alg_values_supported": []string{"ES256"},
 		})
 	})
-	routes.HandleFunc("/openid/v1/jwks", func(w http.ResponseWriter, r *http.Request) {
+	keys := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		public := &s.config.ServiceAccountKey.PublicKey
 		id, err := authn.KeyID(public)
 		point, perr := public.Bytes()
@@ -34,4 +34,8 @@ func (s *Server) identity(routes *http.ServeMux) {
 			"use": "sig", "kty": "EC", "kid": id, "crv": "P-256", "alg": "ES256", "x": encode(point[1 : 1+half]), "y": encode(point[1+half:]),
 		}}})
 	})
+	for _, end := range []string{"", "/{$}"} {
+		routes.Handle("/.well-known/openid-configuration"+end, configuration)
+		routes.Handle("/openid/v1/jwks"+end, keys)
+	}
 }

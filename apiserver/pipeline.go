@@ -34,6 +34,8 @@ func (s *Server) pipeline(discovery http.Handler) http.Handler {
 	routes.Handle("/openapi/", documents)
 	routes.HandleFunc("/version", s.version)
 	routes.HandleFunc("/version/", s.version)
+	routes.Handle("/logs/", s.logs())
+	routes.Handle("/logs", http.RedirectHandler("/logs/", http.StatusMovedPermanently))
 	s.health(routes)
 	s.identity(routes)
 	for prefix, h := range s.config.Extra {

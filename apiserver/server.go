@@ -103,6 +103,7 @@ func (s *Server) addResources(roles *rbac.Mode) error {
 			continue
 		}
 		r.Create = reviews[r.GVR]
+		s.special(r)
 		r.Views = views[r.GVR]
 		if guard, ok := guards[r.GVR]; ok {
 			r.Hooks = guard

@@ -48,7 +48,7 @@ func resources(list []rest.Listing) []metav1.APIResource {
 		}
 		main := metav1.APIResource{
 			Name: l.GVR.Resource, SingularName: r.Singular, Namespaced: r.Namespaced, Kind: l.GVK.Kind,
-			Verbs: verbs, ShortNames: r.ShortNames, Categories: r.Categories, StorageVersionHash: storageHash(r.GVK()),
+			Verbs: verbs, ShortNames: r.ShortNames, Categories: r.Categories, StorageVersionHash: storageHash(r.KeptAs()),
 		}
 		if r.Create != nil || r.Live != nil {
 			main.StorageVersionHash = ""

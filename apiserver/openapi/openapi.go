@@ -36,7 +36,7 @@ const (
 
 // format is part of the ETags: raise it when documents of the same resources
 // change otherwise than by a new version of k8s.io/api.
-const format = "1"
+const format = "2"
 
 // Handler serves /openapi/v2, /openapi/v3 and /openapi/v3/….
 type Handler struct {
@@ -109,12 +109,24 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	name, ok := strings.CutPrefix(path, "v3/")
+	if g := found(generals(all), name); ok && g != nil {
+		h.hashed(w, r, path, name, h.generalTag(g), source{
+			json: func() ([]byte, error) { return g.v3(h.version) }, protobuf: v3Protobuf, media: mediaV3, asked: mediaV3Asked,
+		})
+		return
+	}
 	i := slices.IndexFunc(all, func(g group) bool { return g.path() == name })
 	if !ok || i < 0 {
 		http.Error(w, "404 page not found", http.StatusNotFound)
 		return
 	}
-	etag := h.etag(&all[i])
+	h.hashed(w, r, path, name, h.etag(&all[i]), source{
+		json: func() ([]byte, error) { return v3(&all[i], h.version, h.Schemas) }, protobuf: v3Protobuf, media: mediaV3, asked: mediaV3Asked,
+	})
+}
+
+// hashed serves a document of which a client may ask for the state that the index named.
+func (h *Handler) hashed(w http.ResponseWriter, r *http.Request, path, name, etag string, s source) {
 	if asked := r.URL.Query().Get("hash"); asked != "" {
 		if asked != etag {
 			http.Redirect(w, r, relativeURL(name, etag), http.StatusMovedPermanently)
@@ -123,10 +135,11 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Cache-Control", "public, immutable")
 		w.Header().Set("Expires", time.Now().AddDate(1, 0, 0).UTC().Format(http.TimeFormat))
 	}
-	h.serve(w, r, path, etag, source{
-		json: func() ([]byte, error) { return v3(&all[i], h.version, h.Schemas) }, protobuf: v3Protobuf, media: mediaV3, asked: mediaV3Asked,
-	})
+	h.serve(w, r, path, etag, s)
 }
+
+// generalTag names all that a general document is built of.
+func (h *Handler) generalTag(g *general) string { return hash(format, h.version, h.modules(), g.name) }
 
 // index lists the documents of OpenAPI v3 with their hashes.
 func (h *Handler) index(w http.ResponseWriter, r *http.Request, all []group) {
@@ -137,6 +150,10 @@ func (h *Handler) index(w http.ResponseWriter, r *http.Request, all []group) {
 	for i := range all {
 		name := all[i].path()
 		paths[name] = entry{relativeURL(name, h.etag(&all[i]))}
+	}
+	list := generals(all)
+	for i := range list {
+		paths[list[i].name] = entry{relativeURL(list[i].name, h.generalTag(&list[i]))}
 	}
 	body, err := json.Marshal(map[string]any{"paths": paths})
 	if err != nil {
@@ -159,7 +176,7 @@ func (h *Handler) etag(g *group) string {
 		l := &g.list[i]
 		r := l.Resource
 		subs := slices.Sorted(maps.Keys(l.Subresources))
-		parts = append(parts, fmt.Sprint(l.GVR.Resource, l.GVK.Kind, r.Namespaced, r.Verbs, r.Create != nil, r.Status != nil, r.Scale != nil,
+		parts = append(parts, fmt.Sprint(l.GVR.Resource, l.GVK.Kind, r.Namespaced, r.Verbs, r.Create != nil, r.Live != nil, r.Status != nil, r.Scale != nil,
 			slices.Sorted(maps.Keys(r.Views)), subs))
 		if r.New != nil && h.Tags != nil && modelName(typeOf(r.New())) == "" {
 			parts = append(parts, h.Tags(l.GVK))

@@ -284,7 +284,7 @@ func (d *describer) subresources(name string, one []parameter) {
 
 // connect describes subresources that are streams or proxies.
 func (d *describer) connect(name, sub string, s rest.Subresource, one []parameter) {
-	methods := map[string][]string{"get": {"GET"}, "create": {"POST"}, "update": {"PUT"}, "patch": {"PATCH"}, "delete": {"DELETE"}}
+	methods := map[string][]string{"get": {http.MethodGet}, "create": {"POST"}, "update": {"PUT"}, "patch": {"PATCH"}, "delete": {"DELETE"}, "head": {"HEAD"}, "options": {"OPTIONS"}}
 	what := d.kind + strings.ToUpper(sub[:1]) + sub[1:]
 	params := merged(slices.DeleteFunc(slices.Clone(one), func(p parameter) bool { return p.name == pretty.name }), optionsQuery(s.Kind().Kind))
 	for i := range params {
@@ -292,7 +292,11 @@ func (d *describer) connect(name, sub string, s rest.Subresource, one []paramete
 			params[i].description = "name of the " + s.Kind().Kind
 		}
 	}
-	for _, verb := range s.Verbs() {
+	verbs := s.Verbs()
+	if sub == "proxy" {
+		verbs = append(slices.Clone(verbs), "head", "options") // which no discovery names
+	}
+	for _, verb := range verbs {
 		for _, method := range methods[verb] {
 			word := "connect" + d.prefix + method[:1] + strings.ToLower(method[1:])
 			add := func(path, suffix string, params []parameter) {

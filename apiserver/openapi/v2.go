@@ -9,7 +9,6 @@ import (
 	openapiv2 "github.com/google/gnostic-models/openapiv2"
 	"google.golang.org/protobuf/proto"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	apiversion "k8s.io/apimachinery/pkg/version"
 	"k8s.io/kube-openapi/pkg/validation/spec"
 )
 
@@ -23,12 +22,10 @@ func v2(all []group, version string, custom func(schema.GroupVersionKind) *spec.
 	for i := range all {
 		p.addGroup(&all[i], l.addGroup(&all[i], custom), q)
 	}
-	info := apiversion.Info{}.OpenAPIModelName()
-	l.copy(info)
-	p.add("/version/", nil, "GET", &operation{
-		id: "getCodeVersion", description: "get the version information for this server", tag: "version",
-		answers: map[int]string{200: info}, produces: []string{"application/json"},
-	})
+	for _, g := range generals(all) {
+		g.define(l)
+		g.add(p)
+	}
 	formV2(l.out)
 	shared := &sharedParameters{out: object{}}
 	items := object{}
@@ -98,8 +95,9 @@ func (op *operation) v2(shared *sharedParameters) object {
 	}
 	out := op.common(responses)
 	out["schemes"] = []string{"https"}
-	out["produces"] = op.produces
-	out["consumes"] = op.consumes()
+	if op.produces != nil {
+		out["produces"], out["consumes"] = op.produces, op.consumes()
+	}
 	list := shared.refs(op.query)
 	if op.body != "" {
 		body := object{"name": "body", "in": "body", "schema": ref(op.body)}

@@ -23,6 +23,11 @@ func v3(g *group, version string, custom func(schema.GroupVersionKind) *spec.Sch
 	p := paths{}
 	p.addGroup(g, m, newQueries())
 	formV3(l.out)
+	return json.Marshal(documentV3(p, l, version))
+}
+
+// documentV3 puts a document together.
+func documentV3(p paths, l *library, version string) object {
 	items := object{}
 	for path, item := range p {
 		out := object{}
@@ -34,7 +39,7 @@ func v3(g *group, version string, custom func(schema.GroupVersionKind) *spec.Sch
 		}
 		items[path] = out
 	}
-	return json.Marshal(object{
+	return object{
 		"openapi": "3.0.0",
 		"info":    object{"title": "Kubernetes", "version": version},
 		"paths":   items,
@@ -42,7 +47,7 @@ func v3(g *group, version string, custom func(schema.GroupVersionKind) *spec.Sch
 			"schemas":         l.out,
 			"securitySchemes": object{"BearerToken": bearer()},
 		},
-	})
+	}
 }
 
 // v3Protobuf turns a document into gnostic's protobuf form.
@@ -104,7 +109,10 @@ func (op *operation) v3() object {
 
 // common is what an operation has in both versions.
 func (op *operation) common(responses object) object {
-	out := object{"operationId": op.id, "description": op.description, "tags": []string{op.tag}, "responses": responses}
+	out := object{"operationId": op.id, "tags": []string{op.tag}, "responses": responses}
+	if op.description != "" {
+		out["description"] = op.description
+	}
 	if op.action != "" {
 		out["x-kubernetes-action"] = op.action
 		out[gvkExtension] = gvkOf(op.gvk)

@@ -61,6 +61,13 @@ type Resource struct {
 	JSONOnly bool
 	// Unserved says that the stored version is not served, only those in Also.
 	Unserved bool
+	// StoredAs, if not nil, is the version in which objects lie in the store where that
+	// is not GVR's: upstream keeps the older of two versions while a server of the
+	// release before may have to read it.
+	StoredAs *Served
+	// AlsoStored are further versions in which objects may lie in the store, besides
+	// those in Also: written by upstream, or by a release before.
+	AlsoStored []Served
 	// StoredAsJSON says that upstream stores the kind as JSON, not protobuf.
 	StoredAsJSON bool
 
@@ -204,6 +211,14 @@ func (r *Resource) ListKindOf() string {
 		return r.ListKind
 	}
 	return r.Kind + "List"
+}
+
+// KeptAs returns the group, version and kind of what lies in the store.
+func (r *Resource) KeptAs() schema.GroupVersionKind {
+	if r.StoredAs != nil {
+		return r.StoredAs.GV.WithKind(r.Kind)
+	}
+	return r.GVK()
 }
 
 // GVK returns the stored group, version and kind.

@@ -89,47 +89,6 @@ func (c *Codecs) EncodeProtobuf(obj runtime.Object) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// Storage returns the codec of a kind's stored form: protobuf, or JSON for
-// kinds that upstream stores as JSON.
-func (c *Codecs) Storage(gvk schema.GroupVersionKind, newObject func() runtime.Object, asJSON bool) *StorageCodec {
-	return &StorageCodec{c, gvk, newObject, asJSON}
-}
-
-// A StorageCodec encodes one kind as it is stored.
-type StorageCodec struct {
-	codecs *Codecs
-	gvk    schema.GroupVersionKind
-	new    func() runtime.Object
-	json   bool
-}
-
-// Encode returns obj as it is stored: without a resource version.
-func (s *StorageCodec) Encode(obj runtime.Object) ([]byte, error) {
-	obj.GetObjectKind().SetGroupVersionKind(s.gvk)
-	if s.json {
-		return s.codecs.EncodeJSON(obj)
-	}
-	return s.codecs.EncodeProtobuf(obj)
-}
-
-// Decode returns the object with its type metadata set.
-func (s *StorageCodec) Decode(stored []byte) (runtime.Object, error) {
-	into := s.new()
-	var d runtime.Decoder = s.codecs.json
-	if bytes.HasPrefix(stored, protobufPrefix) {
-		d = s.codecs.proto
-	}
-	obj, _, err := d.Decode(stored, &s.gvk, into)
-	if err != nil {
-		return nil, err
-	}
-	if obj != into {
-		return nil, fmt.Errorf("stored object is a %T, want %T", obj, into)
-	}
-	obj.GetObjectKind().SetGroupVersionKind(s.gvk)
-	return obj, nil
-}
-
 // withRevision returns stored protobuf bytes with the resource version set, by
 // appending to the object: protobuf merges repeated embedded messages, so
 // metadata (field 1) { resourceVersion (field 6) } is added to what is there.

@@ -40,7 +40,7 @@ func (e *endpoint) encodeItem(media string, obj *cacher.Object) ([]byte, error) 
 	switch media {
 	case mediaProtobuf:
 		return obj.Encoded(cacher.Protobuf, func(o runtime.Object) ([]byte, error) {
-			if stored := obj.Stored(); bytes.HasPrefix(stored, protobufPrefix) && obj.Rev != 0 {
+			if stored := obj.Stored(); obj.Rev != 0 && e.objects.codec.isPlain(stored) {
 				return withRevision(stored, obj.Rev)
 			}
 			return codecs.EncodeProtobuf(o)

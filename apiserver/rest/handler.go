@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"slices"
 	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -224,6 +225,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) error {
 func (e *endpoint) dispatch(w http.ResponseWriter, r *http.Request, c *call) error {
 	res := e.objects.Resource
 	switch sub := c.info.Subresource; {
+	case sub == "" && res.Verbs != nil && !slices.Contains(res.Verbs, c.info.Verb):
 	case sub == "" && res.Create != nil:
 		if c.info.Verb == "create" {
 			return e.review(w, r, c)

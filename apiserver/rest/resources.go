@@ -15,7 +15,7 @@ import (
 
 // Add serves a resource.
 func (s *Server) Add(ctx context.Context, r *registry.Resource) (*Objects, error) {
-	codec := s.codecs.Storage(r.GVK(), r.New, r.StoredAsJSON)
+	codec := s.codecs.Storage(r)
 	var cache *cacher.Cache
 	if r.Create == nil && r.Live == nil {
 		var err error
@@ -33,7 +33,7 @@ func (s *Server) Replace(old *Objects, r *registry.Resource) (*Objects, error) {
 	if old.Resource.Prefix() != r.Prefix() {
 		return nil, fmt.Errorf("resource %s is stored under %q, its successor under %q", r.GVR, old.Resource.Prefix(), r.Prefix())
 	}
-	codec := s.codecs.Storage(r.GVK(), r.New, r.StoredAsJSON)
+	codec := s.codecs.Storage(r)
 	s.config.Caches.Recode(r.Prefix(), codec)
 	s.mu.Lock()
 	s.dropLocked(old)

@@ -105,7 +105,9 @@ func (e *endpoint) review(w http.ResponseWriter, r *http.Request, c *call) error
 	if err != nil {
 		return err
 	}
-	answer.GetObjectKind().SetGroupVersionKind(e.gvk)
+	if _, ok := answer.(*metav1.Status); !ok {
+		answer.GetObjectKind().SetGroupVersionKind(e.gvk)
+	}
 	e.server.codecs.WriteObject(w, r, http.StatusCreated, answer)
 	return nil
 }

@@ -1,6 +1,7 @@
 package subresource
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"net/http"
@@ -26,7 +27,6 @@ func (b binding) serve(w http.ResponseWriter, r *http.Request, info *request.Inf
 	if info.Verb != "create" {
 		return apierrors.NewMethodNotSupported(pods.Resource.GVR.GroupResource(), info.Verb)
 	}
-	start := time.Now()
 	kind := corev1.SchemeGroupVersion.WithKind("Binding")
 	obj, err := b.Server.Decode(w, r, kind, &corev1.Binding{})
 	if err != nil {
@@ -36,6 +36,31 @@ func (b binding) serve(w http.ResponseWriter, r *http.Request, info *request.Inf
 	if !ok {
 		return apierrors.NewBadRequest(fmt.Sprintf("the body is a %T, want a Binding", obj))
 	}
+	dry := r.URL.Query().Get("dryRun") == metav1.DryRunAll
+	if err := b.bind(r.Context(), info, bind, pods, dry); err != nil {
+		return err
+	}
+	b.Server.Codecs().WriteObject(w, r, http.StatusCreated, success())
+	return nil
+}
+
+// Bind answers POST to bindings: the object names the pod.
+func Bind(c Config) func(ctx context.Context, obj runtime.Object) (runtime.Object, error) {
+	return func(ctx context.Context, obj runtime.Object) (runtime.Object, error) {
+		bind := obj.(*corev1.Binding)
+		pods := c.Server.Objects(corev1.SchemeGroupVersion.WithResource("pods"))
+		info := &request.Info{
+			IsResource: true, Verb: "create", Version: "v1", Resource: "pods", Subresource: "binding", Namespace: bind.Namespace, Name: bind.Name,
+		}
+		if err := (binding{c}).bind(ctx, info, bind, pods, false); err != nil {
+			return nil, err
+		}
+		return success(), nil
+	}
+}
+
+func (b binding) bind(ctx context.Context, info *request.Info, bind *corev1.Binding, pods *rest.Objects, dry bool) error {
+	start, kind := time.Now(), corev1.SchemeGroupVersion.WithKind("Binding")
 	if errs := checkTarget(bind); len(errs) > 0 {
 		return apierrors.NewInvalid(kind.GroupKind(), info.Name, errs)
 	}
@@ -43,18 +68,16 @@ func (b binding) serve(w http.ResponseWriter, r *http.Request, info *request.Inf
 	if bind.UID != "" {
 		preconditions = &metav1.Preconditions{UID: &bind.UID}
 	}
-	dry := r.URL.Query().Get("dryRun") == metav1.DryRunAll
-	if err := pods.AdmitSubresource(r.Context(), admission.Create, info, kind, bind, &metav1.CreateOptions{}, dry); err != nil {
+	if err := pods.AdmitSubresource(ctx, admission.Create, info, kind, bind, &metav1.CreateOptions{}, dry); err != nil {
 		return err
 	}
-	pod, _, err := pods.Update(r.Context(), info.Namespace, info.Name, func(current runtime.Object) (runtime.Object, error) {
+	pod, _, err := pods.Update(ctx, info.Namespace, info.Name, func(current runtime.Object) (runtime.Object, error) {
 		return assign(current.(*corev1.Pod), bind, pods)
 	}, rest.Write{Strategy: registry.Funcs[*corev1.Pod]{}, Subresource: "binding", Internal: true, Preconditions: preconditions, DryRun: dry})
 	if err != nil {
 		return err
 	}
 	b.Journey.Record(journey.Step("apiserver", "bound to "+bind.Target.Name, "Pod", pod.Meta, start))
-	b.Server.Codecs().WriteObject(w, r, http.StatusCreated, success())
 	return nil
 }
 

@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	upgrade "k8s.io/apimachinery/pkg/util/proxy"
 
 	"github.com/periplus/periplus/apiserver/request"
 	"github.com/periplus/periplus/apiserver/rest"
@@ -40,6 +41,37 @@ func target(r *http.Request, info *request.Info, scheme, host string) *url.URL {
 	return &url.URL{Scheme: scheme, Host: host, Path: "/" + info.Rest, RawQuery: r.URL.RawQuery}
 }
 
+// toSlash sends a GET of the proxy's root without a closing slash to the same
+// with one: relative links of what is behind it would lead elsewhere.
+func toSlash(w http.ResponseWriter, r *http.Request, info *request.Info) bool {
+	if info.Rest != "" || strings.HasSuffix(r.URL.Path, "/") || r.Method != http.MethodGet && r.Method != http.MethodHead || r.Header.Get("Upgrade") != "" {
+		return false
+	}
+	location := r.URL.Path + "/"
+	if r.URL.RawQuery != "" {
+		location += "?" + r.URL.RawQuery
+	}
+	w.Header().Set("Location", location)
+	w.WriteHeader(http.StatusMovedPermanently)
+	return true
+}
+
+// through passes an HTTP request on. Links and redirections in the answer lead
+// back through the proxy.
+func (k *kubelets) through(w http.ResponseWriter, r *http.Request, info *request.Info, scheme, host string, t http.RoundTripper) error {
+	if toSlash(w, r, info) {
+		return nil
+	}
+	to := target(r, info, scheme, host)
+	suffix := to.Path
+	if strings.HasSuffix(r.URL.Path, "/") && !strings.HasSuffix(suffix, "/") {
+		suffix += "/"
+	}
+	return k.forward(w, r, to, &upgrade.Transport{
+		Scheme: r.URL.Scheme, Host: r.URL.Host, PathPrepend: strings.TrimSuffix(r.URL.Path, suffix), RoundTripper: t,
+	})
+}
+
 // podProxy passes HTTP requests on to a pod's address.
 func (k *kubelets) podProxy(w http.ResponseWriter, r *http.Request, info *request.Info, pods *rest.Objects) error {
 	scheme, name, port, err := reference(info.Name)
@@ -57,7 +89,7 @@ func (k *kubelets) podProxy(w http.ResponseWriter, r *http.Request, info *reques
 	if port == "" {
 		port = firstPort(p)
 	}
-	return k.forward(w, r, target(r, info, scheme, net.JoinHostPort(p.Status.PodIP, port)), k.plain)
+	return k.through(w, r, info, scheme, net.JoinHostPort(p.Status.PodIP, port), k.plain)
 }
 
 // firstPort is the first container port that the pod names, else 80.
@@ -82,9 +114,9 @@ func (k *kubelets) nodeProxy(w http.ResponseWriter, r *http.Request, info *reque
 	}
 	if _, kubelet, _ := net.SplitHostPort(address); port != "" && port != kubelet {
 		host, _, _ := net.SplitHostPort(address)
-		return k.forward(w, r, target(r, info, "http", net.JoinHostPort(host, port)), k.plain)
+		return k.through(w, r, info, "http", net.JoinHostPort(host, port), k.plain)
 	}
-	return k.forward(w, r, target(r, info, "https", address), k.transport)
+	return k.through(w, r, info, "https", address, k.transport)
 }
 
 // serviceProxy passes HTTP requests on to one of a Service's ready endpoints.
@@ -126,7 +158,7 @@ func (k *kubelets) serviceProxy(w http.ResponseWriter, r *http.Request, info *re
 	if len(hosts) == 0 {
 		return apierrors.NewServiceUnavailable(fmt.Sprintf("no endpoints available for service %q", info.Name))
 	}
-	return k.forward(w, r, target(r, info, scheme, hosts[rand.IntN(len(hosts))]), k.plain)
+	return k.through(w, r, info, scheme, hosts[rand.IntN(len(hosts))], k.plain)
 }
 
 // servicePort returns the name of the wanted port.

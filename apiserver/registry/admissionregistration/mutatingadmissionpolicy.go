@@ -2,6 +2,7 @@ package admissionregistration
 
 import (
 	admissionv1 "k8s.io/api/admissionregistration/v1"
+	admissionv1beta1 "k8s.io/api/admissionregistration/v1beta1"
 
 	"github.com/periplus/periplus/apiserver/registry"
 	"github.com/periplus/periplus/apiserver/registry/kind"
@@ -20,5 +21,8 @@ func mutatingAdmissionPolicies() *registry.Resource {
 		New:        kind.Make[admissionv1.MutatingAdmissionPolicy],
 		NewList:    kind.Make[admissionv1.MutatingAdmissionPolicyList],
 		Strategy:   s,
+		Also: []registry.Served{
+			kind.Alike[admissionv1beta1.MutatingAdmissionPolicy, admissionv1beta1.MutatingAdmissionPolicyList, admissionv1.MutatingAdmissionPolicy](admissionv1beta1.SchemeGroupVersion),
+		},
 	}
 }

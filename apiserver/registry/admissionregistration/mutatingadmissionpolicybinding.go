@@ -2,6 +2,7 @@ package admissionregistration
 
 import (
 	admissionv1 "k8s.io/api/admissionregistration/v1"
+	admissionv1beta1 "k8s.io/api/admissionregistration/v1beta1"
 
 	"github.com/periplus/periplus/apiserver/registry"
 	"github.com/periplus/periplus/apiserver/registry/kind"
@@ -20,5 +21,8 @@ func mutatingAdmissionPolicyBindings() *registry.Resource {
 		New:        kind.Make[admissionv1.MutatingAdmissionPolicyBinding],
 		NewList:    kind.Make[admissionv1.MutatingAdmissionPolicyBindingList],
 		Strategy:   s,
+		Also: []registry.Served{
+			kind.Alike[admissionv1beta1.MutatingAdmissionPolicyBinding, admissionv1beta1.MutatingAdmissionPolicyBindingList, admissionv1.MutatingAdmissionPolicyBinding](admissionv1beta1.SchemeGroupVersion),
+		},
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
+	certificatesv1beta1 "k8s.io/api/certificates/v1beta1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -14,6 +15,7 @@ import (
 )
 
 func clusterTrustBundles() *registry.Resource {
+	beta := kind.Alike[certificatesv1beta1.ClusterTrustBundle, certificatesv1beta1.ClusterTrustBundleList, certificatesv1.ClusterTrustBundle](certificatesv1beta1.SchemeGroupVersion)
 	return &registry.Resource{
 		GVR:      version.WithResource("clustertrustbundles"),
 		Kind:     "ClusterTrustBundle",
@@ -28,6 +30,8 @@ func clusterTrustBundles() *registry.Resource {
 			Name:  clusterTrustBundleName,
 			Fixed: registry.Traits{NoUnconditionalUpdate: true},
 		},
+		Also:             []registry.Served{beta},
+		StoredAs:         &beta,
 		SelectableFields: []string{"spec.signerName"},
 		Fields: func(obj runtime.Object) fields.Set {
 			return fields.Set{"spec.signerName": obj.(*certificatesv1.ClusterTrustBundle).Spec.SignerName}

@@ -2,6 +2,7 @@ package certificates
 
 import (
 	certificatesv1 "k8s.io/api/certificates/v1"
+	certificatesv1beta1 "k8s.io/api/certificates/v1beta1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -14,6 +15,7 @@ var podCertificateRequestHalves = kind.Split(func(obj *certificatesv1.PodCertifi
 })
 
 func podCertificateRequests() *registry.Resource {
+	beta := kind.Alike[certificatesv1beta1.PodCertificateRequest, certificatesv1beta1.PodCertificateRequestList, certificatesv1.PodCertificateRequest](certificatesv1beta1.SchemeGroupVersion)
 	s := podCertificateRequestHalves.MainWithoutGeneration()
 	s.Fixed.NoUnconditionalUpdate = true
 	return &registry.Resource{
@@ -25,6 +27,8 @@ func podCertificateRequests() *registry.Resource {
 		NewList:          kind.Make[certificatesv1.PodCertificateRequestList],
 		Strategy:         s,
 		Status:           podCertificateRequestHalves.StatusKeepingMeta(),
+		Also:             []registry.Served{beta},
+		StoredAs:         &beta,
 		SelectableFields: []string{"spec.signerName", "spec.podName", "spec.nodeName"},
 		Fields: func(obj runtime.Object) fields.Set {
 			spec := &obj.(*certificatesv1.PodCertificateRequest).Spec

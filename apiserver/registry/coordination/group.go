@@ -10,6 +10,7 @@ import (
 func Resources(_ registry.Env) []*registry.Resource {
 	return []*registry.Resource{
 		leases(),
+		leaseCandidates(),
 	}
 }
 

@@ -24,6 +24,8 @@ func Resources(env registry.Env) []*registry.Resource {
 		resourceQuotas(),
 		persistentVolumes(),
 		persistentVolumeClaims(),
+		componentStatuses(),
+		bindings(),
 	}
 }
 

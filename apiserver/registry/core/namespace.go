@@ -51,6 +51,7 @@ func namespaces() *registry.Resource {
 		New:              kind.Make[corev1.Namespace],
 		NewList:          kind.Make[corev1.NamespaceList],
 		Strategy:         s,
+		Verbs:            []string{"create", "delete", "get", "list", "patch", "update", "watch"},
 		Status:           status,
 		SelectableFields: []string{"status.phase"},
 		Fields: func(obj runtime.Object) fields.Set {

@@ -15,6 +15,7 @@ func deviceClasses() *registry.Resource {
 		Singular: "deviceclass",
 		New:      kind.Make[resourcev1.DeviceClass],
 		NewList:  kind.Make[resourcev1.DeviceClassList],
+		Also:     olderDeviceClass(),
 		Strategy: s,
 	}
 }

@@ -2,6 +2,7 @@ package resource
 
 import (
 	resourcev1 "k8s.io/api/resource/v1"
+	resourcev1beta2 "k8s.io/api/resource/v1beta2"
 
 	"github.com/periplus/periplus/apiserver/registry"
 	"github.com/periplus/periplus/apiserver/registry/kind"
@@ -12,6 +13,7 @@ var deviceTaintRuleHalves = kind.Split(func(obj *resourcev1.DeviceTaintRule) (*r
 })
 
 func deviceTaintRules() *registry.Resource {
+	beta2 := kind.Alike[resourcev1beta2.DeviceTaintRule, resourcev1beta2.DeviceTaintRuleList, resourcev1.DeviceTaintRule](resourcev1beta2.SchemeGroupVersion)
 	s := deviceTaintRuleHalves.Main()
 	s.DefaultFunc = func(rule *resourcev1.DeviceTaintRule) { stamp(&rule.Spec.Taint) }
 	return &registry.Resource{
@@ -21,6 +23,8 @@ func deviceTaintRules() *registry.Resource {
 		New:      kind.Make[resourcev1.DeviceTaintRule],
 		NewList:  kind.Make[resourcev1.DeviceTaintRuleList],
 		Strategy: s,
+		Also:     []registry.Served{beta2},
+		StoredAs: &beta2,
 		Status:   deviceTaintRuleHalves.StatusKeepingMeta(),
 	}
 }

@@ -21,6 +21,7 @@ func resourceClaims() *registry.Resource {
 		Namespaced: true,
 		New:        kind.Make[resourcev1.ResourceClaim],
 		NewList:    kind.Make[resourcev1.ResourceClaimList],
+		Also:       olderResourceClaim(),
 		Strategy:   s,
 		Status:     resourceClaimHalves.StatusKeepingMeta(),
 	}

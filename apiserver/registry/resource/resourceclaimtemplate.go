@@ -17,6 +17,7 @@ func resourceClaimTemplates() *registry.Resource {
 		Namespaced: true,
 		New:        kind.Make[resourcev1.ResourceClaimTemplate],
 		NewList:    kind.Make[resourcev1.ResourceClaimTemplateList],
+		Also:       olderResourceClaimTemplate(),
 		Strategy:   s,
 	}
 }

@@ -37,6 +37,7 @@ func resourceSlices() *registry.Resource {
 				resourcev1.ResourceSliceSelectorPoolName: spec.Pool.Name,
 			}
 		},
+		Also:     olderResourceSlice(),
 		Strategy: s,
 	}
 }

@@ -10,6 +10,8 @@ import (
 func Resources(_ registry.Env) []*registry.Resource {
 	return []*registry.Resource{
 		priorityClasses(),
+		podGroups(),
+		workloads(),
 	}
 }
 

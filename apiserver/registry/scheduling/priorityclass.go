@@ -70,7 +70,9 @@ func validatePriorityClass(_ context.Context, pc *schedulingv1.PriorityClass) fi
 	} else if pc.Value > highestForUsers {
 		errs = append(errs, field.Forbidden(field.NewPath("value"), fmt.Sprintf("maximum allowed value of a user defined priority is %v", highestForUsers)))
 	}
-	if p := pc.PreemptionPolicy; p != nil && *p != corev1.PreemptLowerPriority && *p != corev1.PreemptNever {
+	if p := pc.PreemptionPolicy; p != nil && *p == "" {
+		errs = append(errs, field.Required(field.NewPath("preemptionPolicy"), ""))
+	} else if p != nil && *p != corev1.PreemptLowerPriority && *p != corev1.PreemptNever {
 		errs = append(errs, field.NotSupported(field.NewPath("preemptionPolicy"), p, []corev1.PreemptionPolicy{corev1.PreemptLowerPriority, corev1.PreemptNever}))
 	}
 	return errs

@@ -20,9 +20,10 @@ import (
 
 // packages are the API groups that the server has.
 var packages = []string{
-	"admissionregistration/v1", "apps/v1", "authentication/v1", "authorization/v1", "autoscaling/v1", "autoscaling/v2", "batch/v1",
-	"certificates/v1", "coordination/v1", "core/v1", "discovery/v1", "events/v1", "flowcontrol/v1", "networking/v1", "node/v1",
-	"policy/v1", "rbac/v1", "resource/v1", "scheduling/v1", "scheduling/v1alpha3", "storage/v1", "storagemigration/v1",
+	"admissionregistration/v1", "admissionregistration/v1beta1", "apps/v1", "authentication/v1", "authorization/v1", "autoscaling/v1", "autoscaling/v2", "batch/v1",
+	"certificates/v1", "certificates/v1beta1", "coordination/v1", "coordination/v1beta1", "core/v1", "discovery/v1", "events/v1", "flowcontrol/v1", "networking/v1", "node/v1",
+	"policy/v1", "rbac/v1", "resource/v1", "resource/v1beta1", "resource/v1beta2", "scheduling/v1", "scheduling/v1beta1", "scheduling/v1alpha3",
+	"storage/v1", "storagemigration/v1", "storagemigration/v1beta1",
 }
 
 func main() {

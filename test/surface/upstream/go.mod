@@ -1,0 +1,3 @@
+module github.com/periplus/periplus/test/surface/upstream
+
+go 1.26.0
