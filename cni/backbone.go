@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/periplus/periplus/base"
 )
 
 // AddressAnnotation on a node says at which of its addresses other nodes reach its
@@ -36,7 +38,7 @@ type Backbone interface {
 }
 
 // PeerOf returns how the pod network sees a node; false while it has no address
-// or no pod range.
+// or no pod range, and for one that exists only in the API.
 func PeerOf(n *corev1.Node) (Peer, bool) {
 	p := Peer{Name: n.Name}
 	if a, err := netip.ParseAddr(n.Annotations[AddressAnnotation]); err == nil {
@@ -56,7 +58,8 @@ func PeerOf(n *corev1.Node) (Peer, bool) {
 			p.Ranges = append(p.Ranges, r.Masked())
 		}
 	}
-	return p, p.Address.IsValid() && len(p.Ranges) > 0
+	_, hollow := n.Labels[base.HollowLabel]
+	return p, p.Address.IsValid() && len(p.Ranges) > 0 && !hollow
 }
 
 // PeersOf splits nodes into this one and the others, sorted by name. self is

@@ -7,6 +7,7 @@ import (
 	"github.com/periplus/periplus/ctl/clusters"
 	"github.com/periplus/periplus/ctl/daemon"
 	"github.com/periplus/periplus/ctl/down"
+	"github.com/periplus/periplus/ctl/hollow"
 	"github.com/periplus/periplus/ctl/image"
 	"github.com/periplus/periplus/ctl/install"
 	"github.com/periplus/periplus/ctl/kubectl"
@@ -27,6 +28,7 @@ func verbs() []*cobra.Command {
 		up.New(),
 		up.NewServer(),
 		agent.New(),
+		hollow.New(),
 		token.New(),
 		down.New(),
 		clusters.New(),

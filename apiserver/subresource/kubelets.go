@@ -20,6 +20,7 @@ import (
 
 	"github.com/periplus/periplus/apiserver/request"
 	"github.com/periplus/periplus/apiserver/rest"
+	"github.com/periplus/periplus/base"
 )
 
 var nodesResource = schema.GroupVersionResource{Version: "v1", Resource: "nodes"}
@@ -58,6 +59,9 @@ func (k *kubelets) address(node string) (string, error) {
 
 // KubeletAddress returns the host and port at which the API server reaches a node's kubelet.
 func KubeletAddress(n *corev1.Node) (string, error) {
+	if _, hollow := n.Labels[base.HollowLabel]; hollow {
+		return "", apierrors.NewServiceUnavailable(fmt.Sprintf("node %q is hollow: it has no kubelet, and its pods have neither logs nor processes", n.Name))
+	}
 	port := int(n.Status.DaemonEndpoints.KubeletEndpoint.Port)
 	if port == 0 {
 		port = defaultKubeletPort

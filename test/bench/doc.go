@@ -8,6 +8,7 @@
 //	scale   Deployment 0 → 50, idle with 50 pods, 50 → 0
 //	api     operations per second and latencies with 16 clients, 200 watchers
 //	load    memory after all that
+//	hollow  1,000 nodes that exist only in the API, and 10,000 pods on them
 //
 // Every part runs in a machine of test/netlab; nothing is left behind. Figures are
 // printed and never judged: they depend on the machine and on what else it does.

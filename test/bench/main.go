@@ -21,7 +21,7 @@ type part struct {
 	run  func(context.Context, *bench) error
 }
 
-// parts in their order; all but the first share one cluster.
+// parts in their order; all but the first and the last share one cluster.
 var parts = []part{
 	{"start", measureStarts},
 	{"idle", measureIdle},
@@ -29,6 +29,7 @@ var parts = []part{
 	{"scale", measureScale},
 	{"api", measureAPI},
 	{"load", measureLoaded},
+	{"hollow", measureHollow},
 }
 
 // A bench is the configuration and what has been measured so far.
@@ -43,6 +44,8 @@ type bench struct {
 	clients int           // each with a connection of its own
 	watches int           // watchers, each with a connection of its own
 	updates int           // seen by each watcher
+	nodes   int           // that exist only in the API
+	pods    int32         // on them
 
 	cluster *cluster // shared by parts, started by the first that needs it
 	results table
@@ -68,9 +71,12 @@ func main() {
 	flag.IntVar(&b.clients, "clients", 16, "concurrent API clients")
 	flag.IntVar(&b.watches, "watches", 200, "concurrent watches")
 	flag.IntVar(&b.updates, "updates", 1000, "updates made while watching")
+	flag.IntVar(&b.nodes, "hollow-nodes", 1000, "nodes that exist only in the API")
+	pods := flag.Int("hollow-pods", 10_000, "pods on them")
 	replicas := flag.Int("scale", 50, "replicas to scale to")
 	flag.Parse()
 	b.scale = int32(*replicas) //nolint:gosec // a small number
+	b.pods = int32(*pods)      //nolint:gosec // a small number
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	ctx, cancel := context.WithTimeout(ctx, limit)

@@ -70,6 +70,11 @@ func (m *Machine) Daemon(ctx context.Context, name string, flags ...string) (*Pe
 	return m.run(ctx, stageMark+stage+" ", append(append([]string{name}, m.Flags()...), flags...))
 }
 
+// Hollow starts "peri hollow" and returns when its nodes are registered.
+func (m *Machine) Hollow(ctx context.Context, flags ...string) (*Peri, error) {
+	return m.run(ctx, "nodes registered", append([]string{"hollow"}, flags...))
+}
+
 func (m *Machine) run(ctx context.Context, ready string, args []string) (*Peri, error) {
 	p, err := m.start(ready, args)
 	if err != nil {

@@ -29,7 +29,8 @@ var rooms = map[string][]string{
 	"mesh":        {"client", "l7", "linux", "journey"},
 	"insight":     {"client"},
 	"lab":         {"linux"},
-	"ctl":         {"app", "client", "containers", "cri", "insight", "journey", "kubelet", "linux", "mesh"},
+	"hollow":      {"client"},
+	"ctl":         {"app", "client", "containers", "cri", "hollow", "insight", "journey", "kubelet", "linux", "mesh"},
 	"app":         nil, // the wiring room: everything but ctl and cmd
 	"cmd":         nil,
 	"test":        nil,

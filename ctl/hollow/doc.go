@@ -1,0 +1,2 @@
+// Package hollow is "peri hollow": nodes that exist only in the API.
+package hollow
