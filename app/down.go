@@ -19,6 +19,7 @@ import (
 	"github.com/periplus/periplus/containers"
 	"github.com/periplus/periplus/containers/image"
 	"github.com/periplus/periplus/containers/snapshot/overlayfs"
+	"github.com/periplus/periplus/journey"
 	"github.com/periplus/periplus/journey/answer"
 	"github.com/periplus/periplus/kubelet/bootstrap"
 	"github.com/periplus/periplus/linux/link"
@@ -152,7 +153,7 @@ func endContainers(ctx context.Context, runtime *containers.Runtime) error {
 
 // cleanVolumes unmounts the volumes of all pods.
 func cleanVolumes(ctx context.Context, c *Config, log *slog.Logger) error {
-	driven := c.csiVolumes(c.drivers(log), nil, nil)
+	driven := c.csiVolumes(c.drivers(log), nil, journey.Discard, nil)
 	host, err := volume.NewHost(volume.Config{Root: c.kubeletDir(), Plugins: volumeall.Plugins(driven), Sources: noSources{}, Log: log})
 	if err != nil {
 		return err

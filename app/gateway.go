@@ -64,6 +64,7 @@ func (w *worker) gatewayStage(after ...string) stage {
 		settings := gateway.Config{
 			Sources: gatewayall.Sources(sources), Informers: w.shared(), HTTPPort: w.config.IngressHTTPPort, HTTPSPort: w.config.IngressHTTPSPort,
 			WriteStatus: w.together, Passive: w.config.DisableAgent || w.config.IngressHTTPPort == 0, Nodes: nodesGroup, Log: log,
+			Journey: w.record, Node: w.config.NodeName,
 		}
 		var follower *edge.Follower
 		if w.together {

@@ -25,6 +25,7 @@ import (
 	"github.com/periplus/periplus/apiserver/admission"
 	"github.com/periplus/periplus/base"
 	"github.com/periplus/periplus/containers/image"
+	"github.com/periplus/periplus/journey"
 	"github.com/periplus/periplus/mesh"
 	"github.com/periplus/periplus/mesh/ca"
 	"github.com/periplus/periplus/mesh/crd"
@@ -205,14 +206,16 @@ func (s *controlPlane) runMesh(ctx context.Context, log *slog.Logger) error {
 	}
 	callers := ca.NewTokenAuthenticator(c)
 	identity := s.edge.join(authority)
-	p := pilot.New(pilot.Config{Informers: s.shared, Dynamic: dyn, Domain: s.config.ClusterDomain, Callers: callers, Log: log})
+	p := pilot.New(pilot.Config{Informers: s.shared, Dynamic: dyn, Domain: s.config.ClusterDomain, Callers: callers, Journey: s.record, Shift: s.spans.Shift, Log: log})
 	roots := publish.NewRoots(c, authority.Root())
 	server := meshServer(authority)
 	p.Register(server)
-	ca.NewService(authority, callers, log).Register(server)
+	certificates := ca.NewService(authority, callers, log)
+	certificates.Signed = s.certificateSigned
+	certificates.Register(server)
 	return base.RunAll(ctx,
 		base.Component{Name: "configuration", Run: p.Run},
-		base.Component{Name: "webhooks", Run: func(ctx context.Context) error { return serveWebhooks(ctx, hooks, authority, roots, log) }},
+		base.Component{Name: "webhooks", Run: func(ctx context.Context) error { return serveWebhooks(ctx, hooks, authority, roots, s.record, log) }},
 		base.Component{Name: "edges of other nodes", Run: (&edge.Publisher{Client: c, Certificates: identity, Root: authority.Root(), Log: log}).Run},
 		base.Component{Name: "discovery", Run: func(ctx context.Context) error { return serveGRPC(ctx, server, discovery) }},
 		base.Component{Name: "objects", Run: func(ctx context.Context) error {
@@ -235,6 +238,15 @@ func (s *controlPlane) runMesh(ctx context.Context, log *slog.Logger) error {
 	)
 }
 
+// certificateSigned tells the journey of a pod that has become no ready one yet.
+func (s *controlPlane) certificateSigned(caller mesh.Caller, start time.Time) {
+	pod, err := s.shared.Core().V1().Pods().Lister().Pods(caller.Namespace).Get(caller.Pod)
+	if caller.Pod == "" || err != nil || podReady(pod) {
+		return
+	}
+	s.record.Record(journey.Step("mesh", "certificate signed", "Pod", pod, start).With("identity", caller.Identity.String()))
+}
+
 func meshServer(a *ca.Authority) *grpc.Server {
 	secure := &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"h2"}, GetCertificate: a.ServerCertificate}
 	return grpc.NewServer(
@@ -255,10 +267,10 @@ func serveGRPC(ctx context.Context, server *grpc.Server, l net.Listener) error {
 }
 
 // serveWebhooks answers the API server of this process, over the loopback interface.
-func serveWebhooks(ctx context.Context, l net.Listener, a *ca.Authority, roots *publish.Roots, log *slog.Logger) error {
+func serveWebhooks(ctx context.Context, l net.Listener, a *ca.Authority, roots *publish.Roots, record journey.Recorder, log *slog.Logger) error {
 	mux := http.NewServeMux()
 	mux.Handle(inject.Path, inject.NewHandler(inject.Config{
-		Image: sidecarImage(), Prepare: roots.Ensure, Log: log,
+		Image: sidecarImage(), Prepare: roots.Ensure, Journey: record, Log: log,
 	}))
 	mux.Handle(validate.Path, validate.Handler())
 	secure := &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}, GetCertificate: a.ServerCertificate}

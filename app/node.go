@@ -51,6 +51,7 @@ type worker struct {
 	nodeIP  netip.Addr
 	record  journey.Recorder
 	network cni.Network
+	kubelet atomic.Pointer[kubelet.Kubelet] // nil before it is made
 	runtime cri.Runtime
 	images  cri.Images
 	// embedded is the embedded runtime, nil with another one.
@@ -114,7 +115,7 @@ func (w *worker) runEmbedded(ctx context.Context, ready func()) error {
 	}
 	w.embedded, err = containers.New(containers.Config{
 		StateDir: w.config.containersDir(), RunDir: filepath.Join(w.config.RunDir, "containers"),
-		Images: imageSource{images}, Snapshots: layers, Network: w.network,
+		Images: imageSource{images}, Snapshots: layers, Network: &networkSteps{Network: w.network, worker: w},
 		OCIRuntime: w.config.OCIRuntime, MonitorPath: w.config.Monitor, CgroupParent: filepath.Join(w.config.CgroupRoot, "periplus"),
 		Version: Release, Log: log,
 	})
@@ -248,7 +249,7 @@ func (w *worker) newKubelet(ctx context.Context, c kubernetes.Interface) (*kubel
 	broadcaster, stop := recordEvents(ctx, c)
 	recorder := broadcaster.NewRecorder(scheme.Scheme, corev1.EventSource{Component: "kubelet", Host: w.config.NodeName})
 	drivers := w.config.drivers(log)
-	driven := w.config.csiVolumes(drivers, c, func() { k.Load().NodeChanged() })
+	driven := w.config.csiVolumes(drivers, c, w.record, func() { k.Load().NodeChanged() })
 	host, err := volume.NewHost(volume.Config{
 		Root: w.config.kubeletDir(), Plugins: volumeall.Plugins(driven), Sources: sources, Claims: volume.LiveClaims{Client: c}, Log: log,
 		Retry: func(uid types.UID) { k.Load().Retry(uid) },
@@ -282,6 +283,7 @@ func (w *worker) newKubelet(ctx context.Context, c kubernetes.Interface) (*kubel
 		return nil, nil, err
 	}
 	k.Store(made)
+	w.kubelet.Store(made)
 	shared.StartWithContext(ctx)
 	return made, append(w.storageParts(c, made, drivers, driven, broadcaster), []base.Component{
 		{Name: "pods of this node", Run: func(ctx context.Context) error { pods.RunWithContext(ctx); return nil }},

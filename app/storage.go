@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"path/filepath"
+	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -18,7 +19,9 @@ import (
 	"github.com/periplus/periplus/csi/local"
 	"github.com/periplus/periplus/csi/registrar"
 	"github.com/periplus/periplus/csi/sidecar"
+	"github.com/periplus/periplus/journey"
 	"github.com/periplus/periplus/kubelet"
+	"github.com/periplus/periplus/volume"
 	volumecsi "github.com/periplus/periplus/volume/csi"
 )
 
@@ -42,8 +45,17 @@ func (c *Config) drivers(log *slog.Logger) *csi.Drivers {
 }
 
 // csiVolumes mounts the volumes of drivers; without a client it only unmounts.
-func (c *Config) csiVolumes(drivers *csi.Drivers, client kubernetes.Interface, changed func()) *volumecsi.Plugin {
-	return volumecsi.New(volumecsi.Config{Root: c.kubeletDir(), Node: c.NodeName, Drivers: drivers, Client: client, Changed: changed})
+func (c *Config) csiVolumes(drivers *csi.Drivers, client kubernetes.Interface, record journey.Recorder, changed func()) *volumecsi.Plugin {
+	return volumecsi.New(volumecsi.Config{
+		Root: c.kubeletDir(), Node: c.NodeName, Drivers: drivers, Client: client, Changed: changed,
+		Step: func(r volume.Request, driver, step string, start time.Time) {
+			s := journey.Step("volumes", step, "Pod", r.Pod, start).On(c.NodeName).With("driver", driver)
+			if r.Claim != nil {
+				s = s.With(journey.AttrClaim, r.Claim.Name, "volume", r.Claim.Spec.VolumeName)
+			}
+			record.Record(s)
+		},
+	})
 }
 
 // storageLabels say where volumes of the node are.

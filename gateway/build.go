@@ -26,6 +26,11 @@ type Build struct {
 	limits  *limits
 	ports   map[int]*Port
 
+	first  bool   // since this process began
+	steps  *steps // nil: nobody wants to know
+	traced map[types.UID]traced
+	routes map[answerKey]bool
+
 	clusters  map[string]*l7.Cluster
 	endpoints map[string][]*l7.Endpoint
 	// What was asked for: only changes of these matter.
@@ -61,6 +66,11 @@ func newBuild(ctx context.Context, o *objects, l *limits, http, https int) *Buil
 		clusters: map[string]*l7.Cluster{}, endpoints: map[string][]*l7.Endpoint{},
 		services: map[types.NamespacedName]bool{}, secrets: map[types.NamespacedName]bool{},
 	}
+}
+
+// trace lets the build tell the journeys of its objects.
+func (b *Build) trace(s *steps) {
+	b.steps, b.traced, b.routes = s, map[types.UID]traced{}, map[answerKey]bool{}
 }
 
 // Reasons why a backend cannot be used.

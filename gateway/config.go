@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/record"
 
+	"github.com/periplus/periplus/journey"
 	"github.com/periplus/periplus/l7"
 )
 
@@ -43,6 +44,10 @@ type Config struct {
 	Listen func(ctx context.Context, l *l7.Listener) (net.Listener, error)
 	// Mesh secures what goes to pods of a mesh; nil: there is none.
 	Mesh Mesh
+	// Journey is told what is in force and what was answered first, for node Node; nil:
+	// nobody is.
+	Journey journey.Recorder
+	Node    string
 	// Observers are told of each request.
 	Observers []l7.Observer
 	Log       *slog.Logger

@@ -54,6 +54,7 @@ type cluster struct {
 	server  *gateway.Server
 	http    int
 	https   int
+	spans   spans
 }
 
 // start runs a gateway over objects of the built-in kinds and of the Gateway API.
@@ -71,7 +72,7 @@ func start(t *testing.T, objects []runtime.Object, more ...*unstructured.Unstruc
 				Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}},
 			},
 		})
-	c := &cluster{t: t, client: fake.NewClientset(objects...), http: porttest.Free(t), https: porttest.Free(t)}
+	c := &cluster{t: t, client: fake.NewClientset(objects...), http: porttest.Free(t), https: porttest.Free(t), spans: make(spans, 100)}
 	kinds := map[schema.GroupVersionResource]string{}
 	for _, k := range []string{"GatewayClass", "Gateway", "HTTPRoute", "GRPCRoute", "ReferenceGrant"} {
 		plural := strings.ToLower(k) + "s"
@@ -94,7 +95,7 @@ func start(t *testing.T, objects []runtime.Object, more ...*unstructured.Unstruc
 	log := slog.New(slog.DiscardHandler)
 	s, err := gateway.New(gateway.Config{
 		Sources:   gatewayall.Sources(gatewayall.Config{Client: c.client, Informers: shared, Dynamic: c.dynamic, Namespaces: true, Log: log}),
-		Informers: shared, Address: "127.0.0.1", HTTPPort: c.http, HTTPSPort: c.https, WriteStatus: true, Log: log,
+		Informers: shared, Address: "127.0.0.1", HTTPPort: c.http, HTTPSPort: c.https, WriteStatus: true, Journey: c.spans, Node: "n1", Log: log,
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"sync"
 	"syscall"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
@@ -31,6 +32,8 @@ type Server struct {
 
 	services, slices, nodeInformer cache.SharedIndexInformer
 	secrets                        cache.SharedIndexInformer // nil: single ones are followed
+
+	steps *steps // nil: nobody wants to know
 
 	// trigger has one token when something has changed since the last build.
 	trigger chan struct{}
@@ -72,6 +75,9 @@ func New(cfg Config) (*Server, error) {
 	if cfg.GrantClient != nil {
 		s.grants = &grants{client: cfg.GrantClient, group: cfg.Nodes}
 	}
+	if cfg.Journey != nil {
+		s.steps = newSteps(&cfg, s.changed)
+	}
 	s.engine = engine.New(engine.Config{Listen: cfg.Listen, DrainTimeout: cfg.DrainTimeout, Log: cfg.Log})
 	return s, nil
 }
@@ -83,6 +89,9 @@ func (s *Server) Engine() *engine.Engine { return s.engine }
 func (s *Server) Refresh() { s.changed() }
 
 func (s *Server) changed() {
+	if s.steps != nil {
+		s.steps.note()
+	}
 	select {
 	case s.trigger <- struct{}{}:
 	default:
@@ -219,7 +228,14 @@ func (s *Server) secretMatters(obj any) bool {
 
 // build makes the configuration anew and reports.
 func (s *Server) build(ctx context.Context) {
+	start := time.Now()
 	b := newBuild(ctx, s.objects, s.limits, s.cfg.HTTPPort, s.cfg.HTTPSPort)
+	if b.first = s.builds == 0; s.steps != nil {
+		b.trace(s.steps)
+		if since := s.steps.since.Swap(0); since != 0 {
+			start = time.Unix(0, since)
+		}
+	}
 	for _, source := range s.cfg.Sources {
 		source.Build(b)
 	}
@@ -233,6 +249,9 @@ func (s *Server) build(ctx context.Context) {
 	var taken map[int]error
 	if !s.cfg.Passive {
 		taken = s.apply(snapshot)
+	}
+	if s.steps != nil {
+		s.steps.applied(b, start, s.cfg.Passive)
 	}
 	if !s.cfg.WriteStatus {
 		return

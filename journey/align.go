@@ -53,7 +53,10 @@ func Align(spans []Span) {
 			b.after = max(b.after, t.Sub(s.Start))
 		}
 		if t, ok := published[string(s.UID)]; ok && s.Step == StepReady {
-			b.before = max(b.before, ready[string(s.UID)].Sub(t)) // it may become ready again later
+			// It may become ready again later: the first time counts.
+			if late := ready[string(s.UID)].Sub(t); late >= 0 {
+				b.before = max(b.before, late+time.Microsecond)
+			}
 		}
 	}
 	for i := range spans {

@@ -27,6 +27,7 @@ func newProber(k *Kubelet) *probe.Prober {
 func (w *worker) observed(pod *corev1.Pod, rt *podRuntime) {
 	w.state.runtime = rt
 	w.share(rt)
+	w.noteEnds(pod, rt)
 	if hasProbes(pod) {
 		w.k.probes.Sync(pod, w.report(pod))
 	}

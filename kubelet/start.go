@@ -153,15 +153,14 @@ func (e *execution) run(ctx context.Context, c *corev1.Container, img image.Resu
 	if err != nil {
 		return fail("CreateContainerError", err)
 	}
-	attrs := map[string]string{"container": c.Name}
-	e.w.step(e.pod, "container created", began, attrs)
+	e.w.step(e.pod, "container created", began, map[string]string{"container": c.Name})
 	k.containerEvent(e.pod, c.Name, corev1.EventTypeNormal, "Created", "Container created")
 
 	began = time.Now()
 	if _, err := k.cfg.Runtime.StartContainer(ctx, &runtimeapi.StartContainerRequest{ContainerId: created.ContainerId}); err != nil {
 		return fail("RunContainerError", err)
 	}
-	e.w.step(e.pod, "container started", began, attrs)
+	e.w.noteStart(e.pod, c.Name, created.ContainerId, began)
 	k.containerEvent(e.pod, c.Name, corev1.EventTypeNormal, "Started", "Container started")
 
 	if c.Lifecycle == nil || c.Lifecycle.PostStart == nil {

@@ -183,19 +183,14 @@ func (w *worker) publish(pod *corev1.Pod, status *corev1.PodStatus) {
 	if status.Phase == corev1.PodPending && len(w.state.waiting) == 0 {
 		delay = w.k.cfg.StatusDelay
 	}
+	w.noteReady(pod, status)
 	if !w.state.readyNoted && conditionTrue(status, corev1.PodReady) {
 		w.state.readyNoted = true
 		if !conditionTrue(&pod.Status, corev1.PodReady) {
-			w.step(pod, "ready", time.Now(), nil)
+			w.step(pod, journey.StepReady, time.Now(), nil)
 		}
 	}
 	w.status.set(status, delay)
-}
-
-func (w *worker) step(pod *corev1.Pod, step string, start time.Time, attrs map[string]string) {
-	span := journey.Step("kubelet", step, "Pod", pod, start)
-	span.Node, span.Attrs = w.k.cfg.NodeName, attrs
-	w.k.cfg.Journey.Record(span)
 }
 
 func (a *actions) empty() bool {

@@ -53,6 +53,7 @@ type podState struct {
 	terminated  bool                      // nothing runs any more, volumes are gone
 	deleted     bool                      // the API object's deletion was accepted
 	readyNoted  bool                      // the journey has the step "ready"
+	steps       map[string]*stepper       // containers that were started here, by ID
 	failures    int                       // syncs in a row that ended with an error
 	backOffKeys []string                  // to be forgotten with the pod
 	mounts      map[string]volume.Mounted // nil before the volumes are mounted

@@ -10,6 +10,8 @@ import (
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/events"
+
+	"github.com/periplus/periplus/journey"
 )
 
 // A Framework is a profile with its plug-ins made. Plug-ins get it at their making
@@ -19,6 +21,7 @@ type Framework struct {
 	Client    kubernetes.Interface
 	Informers informers.SharedInformerFactory
 	Recorder  events.EventRecorder
+	Journey   journey.Recorder // gets what plug-ins have to tell of a pod's way
 	Resources *ResourceTable
 	Cache     *Cache
 	// Writer patches pod status in the background.

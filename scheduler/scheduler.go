@@ -75,7 +75,7 @@ func New(c Config) (*Scheduler, error) {
 	holds := &held{}
 	for _, p := range c.Profiles {
 		f := &Framework{
-			Name: p.SchedulerName, Client: c.Client, Informers: c.Informers, Recorder: c.Recorder,
+			Name: p.SchedulerName, Client: c.Client, Informers: c.Informers, Recorder: c.Recorder, Journey: c.Journey,
 			Resources: s.table, Cache: s.cache, Writer: s.writer,
 			snapshot: s.snapshot, held: holds, side: s.side, percent: p.PercentageOfNodesToScore,
 		}

@@ -4,13 +4,15 @@ import (
 	"context"
 
 	v1 "k8s.io/api/core/v1"
+
+	"github.com/periplus/periplus/journey"
 )
 
 // Simulate returns a framework over a fixed set of nodes and of pods bound to them,
 // without client and informers: for tests of plug-ins and for questions like "would it fit".
 func Simulate(p Profile, nodes []*v1.Node, pods []*v1.Pod) (*Framework, error) {
 	f := &Framework{
-		Name: p.SchedulerName, Resources: NewResourceTable(), Recorder: noEvents{},
+		Name: p.SchedulerName, Resources: NewResourceTable(), Recorder: noEvents{}, Journey: journey.Discard,
 		snapshot: &Snapshot{}, held: &held{}, percent: p.PercentageOfNodesToScore,
 	}
 	f.Cache = NewCache(f.Resources)

@@ -42,8 +42,9 @@ type Attributes struct {
 	Forms Forms
 	// Authorizer answers expressions that ask what somebody may do; nil: nobody is asked.
 	Authorizer authorizer.UnconditionalAuthorizer
-	// Record, if not nil, notes a step of the object's journey that began at start.
-	Record func(step string, start time.Time)
+	// Record, if not nil, notes a step of the object's journey that began at start, with
+	// attributes: name, value, name, value.
+	Record func(step string, start time.Time, attrs ...string)
 	// Rounds is about repeated mutation.
 	Rounds Rounds
 }

@@ -109,8 +109,8 @@ func (o *Objects) attributes(ctx context.Context, op admission.Operation, w *Wri
 		about = obj
 	}
 	if about != nil && !w.DryRun {
-		a.Record = func(step string, start time.Time) {
-			o.journey.Record(journey.Step("apiserver", step, o.Resource.Kind, metaOf(about), start))
+		a.Record = func(step string, start time.Time, attrs ...string) {
+			o.journey.Record(journey.Step("apiserver", step, o.Resource.Kind, metaOf(about), start).With(attrs...))
 		}
 	}
 	return a

@@ -22,6 +22,7 @@ import (
 	"k8s.io/component-helpers/storage/ephemeral"
 
 	"github.com/periplus/periplus/controllers"
+	"github.com/periplus/periplus/journey"
 )
 
 // Controller declares the controller of attachments.
@@ -101,6 +102,7 @@ func (r *reconciler) attachmentChanged(old, now *storagev1.VolumeAttachment) {
 	switch {
 	case !old.Status.Attached && now.Status.Attached:
 		r.tell(now.Spec.NodeName, name, corev1.EventTypeNormal, "SuccessfulAttachVolume", "AttachVolume.Attach succeeded for volume \""+name+"\" ")
+		r.note(now, name)
 	case now.Status.AttachError != nil && (old.Status.AttachError == nil || old.Status.AttachError.Message != now.Status.AttachError.Message):
 		r.tell(now.Spec.NodeName, name, corev1.EventTypeWarning, "FailedAttachVolume", "AttachVolume.Attach failed for volume \""+name+"\" : "+now.Status.AttachError.Message)
 	}
@@ -111,6 +113,24 @@ func (r *reconciler) wakeWaiting(va *storagev1.VolumeAttachment) {
 	for _, obj := range r.pods.List() {
 		if pod, ok := obj.(*corev1.Pod); ok && pod.Spec.NodeName != "" && va.Spec.Source.PersistentVolumeName != nil && slices.Contains(r.volumesOf(pod), *va.Spec.Source.PersistentVolumeName) {
 			r.Queue.Add(controllers.Key{Name: pod.Spec.NodeName})
+		}
+	}
+}
+
+// note tells the journeys of the pods, and of the volume's claim.
+func (r *reconciler) note(va *storagev1.VolumeAttachment, name string) {
+	step := journey.Moment("persistentvolume-attach-detach-controller", "volume attached", "", va, time.Now()).On(va.Spec.NodeName).With("volume", name, "driver", va.Spec.Attacher)
+	of := func(kind string, obj metav1.Object) {
+		s := step
+		s.Trace, s.Kind, s.Namespace, s.Name, s.UID = journey.TraceOf(obj), kind, obj.GetNamespace(), obj.GetName(), obj.GetUID()
+		r.Journey.Record(s)
+	}
+	if pv, err := r.volumes.Get(name); err == nil {
+		of("PersistentVolume", pv)
+	}
+	for _, pod := range controllers.PodsOnNode(r.pods, va.Spec.NodeName) {
+		if slices.Contains(r.volumesOf(pod), name) {
+			of("Pod", pod)
 		}
 	}
 }

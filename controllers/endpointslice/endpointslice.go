@@ -21,6 +21,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/periplus/periplus/controllers"
+	"github.com/periplus/periplus/journey"
 )
 
 // managedBy is the label value on the slices that are this controller's.
@@ -200,7 +201,7 @@ func (r *reconciler) record(service *corev1.Service, pods []*corev1.Pod, before 
 	}
 	for _, pod := range pods {
 		if !was[pod.UID] && controllers.PodReady(pod) && util.ShouldPodBeInEndpoints(pod, false) {
-			r.Span("endpoint slice of service "+service.Name+" updated", "Pod", pod, start)
+			r.Span(journey.StepPublished+service.Name+" updated", "Pod", pod, start, journey.AttrService, service.Name)
 		}
 	}
 }

@@ -47,7 +47,7 @@ func (r *reconciler) bind(ctx context.Context, pv *corev1.PersistentVolume, clai
 		return err
 	}
 	if claim.Status.Phase != corev1.ClaimBound {
-		r.Span("claim bound", "PersistentVolumeClaim", claim, start)
+		r.Span("claim bound", "PersistentVolumeClaim", claim, start, "volume", pv.Name)
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -39,6 +40,9 @@ func (r *reconciler) syncClaim(ctx context.Context, claim *corev1.PersistentVolu
 		return nil
 	case late && !volume.IsDelayBindingProvisioning(claim):
 		r.Recorder.Event(claim, corev1.EventTypeNormal, "WaitForFirstConsumer", "waiting for first consumer to be created before binding")
+		if _, told := r.waiting.LoadOrStore(claim.UID, true); !told {
+			r.Span("waits for first consumer", "PersistentVolumeClaim", claim, time.Now(), "class", volume.GetPersistentVolumeClaimClass(claim))
+		}
 	case volume.GetPersistentVolumeClaimClass(claim) != "":
 		if err := r.provision(ctx, claim); err != nil {
 			return err

@@ -2,6 +2,7 @@ package persistentvolume
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -41,6 +42,7 @@ type reconciler struct {
 	volumes corelisters.PersistentVolumeLister
 	claims  corelisters.PersistentVolumeClaimLister
 	classes storagelisters.StorageClassLister
+	waiting sync.Map // UIDs of claims whose journey says that they wait for a pod
 }
 
 func build(s *controllers.Setup) (controllers.Reconciler, error) {
@@ -79,6 +81,9 @@ func (r *reconciler) claimChanged(old, now *corev1.PersistentVolumeClaim) {
 		c = old
 	} else {
 		r.Queue.Add(controllers.KeyOf(now))
+	}
+	if now == nil || c.Spec.VolumeName != "" {
+		r.waiting.Delete(c.UID)
 	}
 	if c.Spec.VolumeName != "" {
 		r.Queue.Add(controllers.Key{Name: c.Spec.VolumeName})

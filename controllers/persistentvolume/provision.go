@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -25,12 +26,14 @@ func (r *reconciler) provision(ctx context.Context, claim *corev1.PersistentVolu
 	if claim.Annotations[volume.AnnStorageProvisioner] == class.Provisioner {
 		return nil // it was asked before
 	}
+	start := time.Now()
 	out := claim.DeepCopy()
 	metav1.SetMetaDataAnnotation(&out.ObjectMeta, volume.AnnBetaStorageProvisioner, class.Provisioner)
 	metav1.SetMetaDataAnnotation(&out.ObjectMeta, volume.AnnStorageProvisioner, class.Provisioner)
 	if _, err := r.Client.CoreV1().PersistentVolumeClaims(out.Namespace).Update(ctx, out, metav1.UpdateOptions{}); err != nil {
 		return err
 	}
+	r.Span("volume asked of its provisioner", "PersistentVolumeClaim", claim, start, "driver", class.Provisioner)
 	r.Recorder.Eventf(claim, corev1.EventTypeNormal, "ExternalProvisioning",
 		"Waiting for a volume to be created either by the external provisioner '%s' or manually by the system administrator. If volume creation is delayed, please verify that the provisioner is running and correctly registered.", class.Provisioner)
 	return nil

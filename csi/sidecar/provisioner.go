@@ -19,6 +19,7 @@ import (
 
 	"github.com/periplus/periplus/controllers"
 	"github.com/periplus/periplus/csi"
+	"github.com/periplus/periplus/journey"
 )
 
 // Provisioner is the name of the provisioner, under which it records events.
@@ -117,7 +118,7 @@ func (p *provisioner) provision(ctx context.Context, claim *corev1.PersistentVol
 		return err
 	}
 	p.Recorder.Eventf(claim, corev1.EventTypeNormal, "ProvisioningSucceeded", "Successfully provisioned volume %s", pv.Name)
-	p.Span("volume provisioned", "PersistentVolumeClaim", claim, start)
+	p.Journey.Record(journey.Step(Provisioner, "volume provisioned", "PersistentVolumeClaim", claim, start).On(p.Node).With("driver", driver, "volume", pv.Name))
 	return nil
 }
 

@@ -2,11 +2,12 @@ package trace
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	discoveryv1 "k8s.io/api/discovery/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -19,6 +20,7 @@ type target struct {
 	object   metav1.Object
 	template labels.Set      // labels of its pods
 	pods     labels.Selector // picks its pods; nil without any
+	backends []string        // Services that it leads to, of its namespace
 }
 
 // A finder gets one kind of object.
@@ -77,9 +79,33 @@ var finders = []finder{
 		if err != nil {
 			return nil, err
 		}
+		return &target{object: o, backends: []string{o.Name}}, nil
+	}},
+	{"Ingress", []string{"ingress", "ingresses", "ing", "ingress.networking.k8s.io"}, func(ctx context.Context, c kubernetes.Interface, ns, name string) (*target, error) {
+		o, err := c.NetworkingV1().Ingresses(ns).Get(ctx, name, metav1.GetOptions{})
+		if err != nil {
+			return nil, err
+		}
+		return &target{object: o, backends: backendsOf(o)}, nil
+	}},
+	{"PersistentVolumeClaim", []string{"persistentvolumeclaim", "persistentvolumeclaims", "pvc", "claim"}, func(ctx context.Context, c kubernetes.Interface, ns, name string) (*target, error) {
+		o, err := c.CoreV1().PersistentVolumeClaims(ns).Get(ctx, name, metav1.GetOptions{})
+		if err != nil {
+			return nil, err
+		}
 		return &target{object: o}, nil
 	}},
+	{"HTTPRoute", []string{"httproute", "httproutes", "httproute.gateway.networking.k8s.io"}, func(ctx context.Context, c kubernetes.Interface, ns, name string) (*target, error) {
+		o, err := httpRoute(ctx, c, ns, name)
+		if err != nil {
+			return nil, err
+		}
+		return &target{object: o, backends: o.backends()}, nil
+	}},
 }
+
+// kinds are those that may be asked for, for messages.
+const kinds = "deployment, pod, job, replicaset, statefulset, daemonset, service, ingress, pvc or httproute"
 
 func workload(o metav1.Object, selector *metav1.LabelSelector, template map[string]string) (*target, error) {
 	s, err := metav1.LabelSelectorAsSelector(selector)
@@ -87,6 +113,72 @@ func workload(o metav1.Object, selector *metav1.LabelSelector, template map[stri
 		return nil, fmt.Errorf("selector of %s: %w", o.GetName(), err)
 	}
 	return &target{object: o, template: template, pods: s}, nil
+}
+
+// backendsOf are the Services that an Ingress leads to.
+func backendsOf(i *networkingv1.Ingress) []string {
+	var out []string
+	add := func(b *networkingv1.IngressBackend) {
+		if b != nil && b.Service != nil {
+			out = append(out, b.Service.Name)
+		}
+	}
+	add(i.Spec.DefaultBackend)
+	for r := range i.Spec.Rules {
+		if http := i.Spec.Rules[r].HTTP; http != nil {
+			for p := range http.Paths {
+				add(&http.Paths[p].Backend)
+			}
+		}
+	}
+	return out
+}
+
+// A route is what matters of an HTTPRoute, whose kind may be absent.
+type route struct {
+	metav1.ObjectMeta `json:"metadata"`
+	Spec              struct {
+		Rules []struct {
+			BackendRefs []struct {
+				Kind string `json:"kind"`
+				Name string `json:"name"`
+			} `json:"backendRefs"`
+		} `json:"rules"`
+	} `json:"spec"`
+}
+
+const routes = "/apis/gateway.networking.k8s.io/v1/namespaces/"
+
+func httpRoute(ctx context.Context, c kubernetes.Interface, namespace, name string) (*route, error) {
+	body, err := c.CoreV1().RESTClient().Get().AbsPath(routes+namespace+"/httproutes/"+name).SetHeader("Accept", "application/json").Do(ctx).Raw()
+	if err != nil {
+		return nil, err
+	}
+	o := &route{}
+	return o, json.Unmarshal(body, o)
+}
+
+func httpRoutes(ctx context.Context, c kubernetes.Interface, namespace string) ([]*route, error) {
+	body, err := c.CoreV1().RESTClient().Get().AbsPath(routes+namespace+"/httproutes").SetHeader("Accept", "application/json").Do(ctx).Raw()
+	if err != nil {
+		return nil, err
+	}
+	var list struct {
+		Items []*route `json:"items"`
+	}
+	return list.Items, json.Unmarshal(body, &list)
+}
+
+func (r *route) backends() []string {
+	var out []string
+	for _, rule := range r.Spec.Rules {
+		for _, b := range rule.BackendRefs {
+			if b.Kind == "" || b.Kind == "Service" {
+				out = append(out, b.Name)
+			}
+		}
+	}
+	return out
 }
 
 // find gets "kind/name", or the first kind that has an object of that name.
@@ -116,56 +208,21 @@ func find(ctx context.Context, c kubernetes.Interface, namespace, arg string) (*
 		return t, nil
 	}
 	if !known {
-		return nil, fmt.Errorf("kind %q is not known: must be deployment, pod, job, replicaset, statefulset, daemonset or service", kind)
+		return nil, fmt.Errorf("kind %q is not known: must be %s", kind, kinds)
 	}
 	return nil, fmt.Errorf("nothing called %q in namespace %q", name, namespace)
 }
 
-// related returns the objects whose steps belong to the timeline too: pods that
-// have a journey of their own, and the Services in front of them with their slices.
-func (t *target) related(ctx context.Context, c kubernetes.Interface) ([]metav1.Object, error) {
-	ns := t.object.GetNamespace()
-	var out []metav1.Object
-	if t.pods != nil {
-		pods, err := c.CoreV1().Pods(ns).List(ctx, metav1.ListOptions{LabelSelector: t.pods.String()})
-		if err != nil {
-			return nil, err
-		}
-		for i := range pods.Items {
-			out = append(out, &pods.Items[i])
-		}
-	}
-	services, err := c.CoreV1().Services(ns).List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return nil, err
-	}
-	front := map[string]bool{}
-	for i := range services.Items {
-		s := &services.Items[i]
-		if t.fronts(s) {
-			front[s.Name] = true
-			out = append(out, s)
-		}
-	}
-	if len(front) == 0 {
-		return out, nil
-	}
-	slices, err := c.DiscoveryV1().EndpointSlices(ns).List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return nil, err
-	}
-	for i := range slices.Items {
-		if s := &slices.Items[i]; front[s.Labels[discoveryv1.LabelServiceName]] {
-			out = append(out, s)
-		}
-	}
-	return out, nil
-}
-
-// fronts reports whether a Service leads to the target's pods, or is the target.
+// fronts reports whether a Service leads to the target's pods, or is what the target
+// is or leads to.
 func (t *target) fronts(s *corev1.Service) bool {
 	if t.object.GetUID() == s.UID {
 		return true
+	}
+	for _, name := range t.backends {
+		if name == s.Name {
+			return true
+		}
 	}
 	return len(s.Spec.Selector) > 0 && len(t.template) > 0 && labels.SelectorFromSet(s.Spec.Selector).Matches(t.template)
 }

@@ -2,6 +2,7 @@ package gatewayapi
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -118,6 +119,9 @@ func (st *state) compile(r *routeState, l *listener) []ranked {
 			}
 			route := *base
 			route.Match = m
+			if l != nil && route.Forward != nil {
+				route.Filters = append(slices.Clip(route.Filters), st.build.Answers(r.kind, r.object, fmt.Sprintf("%d/%d", i, j))...)
+			}
 			out = append(out, ranked{&route, append(rank, r.order, i, j)})
 		}
 	}

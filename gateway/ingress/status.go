@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
@@ -52,6 +53,7 @@ func (s *Source) address(ctx context.Context, i *networkingv1.Ingress, r *gatewa
 	if err != nil {
 		return err
 	}
+	start := time.Now()
 	_, err = s.cfg.Client.NetworkingV1().Ingresses(i.Namespace).Patch(ctx, i.Name, types.MergePatchType, patch, metav1.PatchOptions{}, "status")
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 		return nil // the next event brings it
@@ -59,6 +61,7 @@ func (s *Source) address(ctx context.Context, i *networkingv1.Ingress, r *gatewa
 	if err != nil {
 		return fmt.Errorf("ingress %s/%s: %w", i.Namespace, i.Name, err)
 	}
+	r.Build.Step("addresses published", "Ingress", i, start, "addresses", strings.Join(r.IPs(), ","))
 	return nil
 }
 

@@ -45,6 +45,7 @@ func (s *Source) Build(b *gateway.Build) {
 		return
 	}
 	for _, i := range list {
+		b.Object("Ingress", i)
 		t.prepare(i)
 	}
 	for _, i := range list {
@@ -223,6 +224,9 @@ func (t *translation) host(h *gateway.Host, s *site, secure bool) {
 	}
 	for _, p := range all {
 		for i, r := range t.routes(p, s, secure) {
+			if r.Forward != nil {
+				r.Filters = append(slices.Clip(r.Filters), t.build.Answers("Ingress", p.owner, h.Domain+" "+p.match.Value)...)
+			}
 			h.Add(r, append(slices.Clip(p.rank), i)...)
 		}
 	}

@@ -24,6 +24,10 @@ type Service struct {
 	authority *Authority
 	callers   mesh.Authenticator
 	log       *slog.Logger
+
+	// Signed, if not nil, is told of each certificate that was signed, since when its
+	// request was there. Set it before the service is used.
+	Signed func(caller mesh.Caller, start time.Time)
 }
 
 // NewService returns the service.
@@ -36,6 +40,7 @@ func (s *Service) Register(r grpc.ServiceRegistrar) { pb.RegisterIstioCertificat
 
 // CreateCertificate signs the public key of the request for the caller.
 func (s *Service) CreateCertificate(ctx context.Context, r *pb.IstioCertificateRequest) (*pb.IstioCertificateResponse, error) {
+	start := time.Now()
 	caller, err := s.callers.Authenticate(ctx)
 	switch {
 	case errors.Is(err, mesh.ErrUnauthenticated):
@@ -52,6 +57,9 @@ func (s *Service) CreateCertificate(ctx context.Context, r *pb.IstioCertificateR
 		return nil, status.Error(codes.InvalidArgument, err.Error())
 	case err != nil:
 		return nil, status.Error(codes.Internal, err.Error())
+	}
+	if s.Signed != nil {
+		s.Signed(caller, start)
 	}
 	s.log.Debug("certificate signed", base.KeyUser, caller.Identity.String(), base.KeyPod, caller.Namespace+"/"+caller.Pod)
 	return &pb.IstioCertificateResponse{CertChain: chain}, nil

@@ -7,12 +7,14 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"time"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/periplus/periplus/base"
+	"github.com/periplus/periplus/journey"
 )
 
 // maxReview bounds what is read of a request: an object is at most 3 MiB.
@@ -27,6 +29,8 @@ type Config struct {
 	// Prepare makes what sidecars of a namespace mount; it is called before each
 	// injection and must be cheap once that is there.
 	Prepare func(ctx context.Context, namespace string) error
+	// Journey gets the step of each injection; nil: nobody does.
+	Journey journey.Recorder
 	Log     *slog.Logger
 }
 
@@ -68,6 +72,7 @@ type operation struct {
 }
 
 func (c *Config) patch(ctx context.Context, r *admissionv1.AdmissionRequest) ([]byte, error) {
+	start := time.Now()
 	var p corev1.Pod
 	if err := json.Unmarshal(r.Object.Raw, &p); err != nil {
 		return nil, fmt.Errorf("pod cannot be read: %w", err)
@@ -83,9 +88,18 @@ func (c *Config) patch(ctx context.Context, r *admissionv1.AdmissionRequest) ([]
 			return nil, fmt.Errorf("prepare namespace %s for the mesh: %w", r.Namespace, err)
 		}
 	}
-	return json.Marshal([]operation{
+	patch, err := json.Marshal([]operation{
 		{"add", "/metadata/labels", p.Labels},
 		{"add", "/metadata/annotations", p.Annotations},
 		{"replace", "/spec", p.Spec},
 	})
+	if err == nil && c.Journey != nil && (r.DryRun == nil || !*r.DryRun) {
+		meta := p.ObjectMeta
+		meta.Namespace = r.Namespace
+		if meta.Name == "" {
+			meta.Name = r.Name
+		}
+		c.Journey.Record(journey.Step("mesh", "sidecar injected", "Pod", &meta, start).With("image", c.Image.Name))
+	}
+	return patch, err
 }

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"google.golang.org/grpc"
@@ -17,6 +18,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/periplus/periplus/base"
+	"github.com/periplus/periplus/journey"
 	"github.com/periplus/periplus/mesh"
 )
 
@@ -30,6 +32,10 @@ type Config struct {
 	Domain string
 	// Callers finds out who opens a stream; nil lets everybody in, for tests.
 	Callers mesh.Authenticator
+	// Journey gets the steps of proxies, and Shift is what is to be added to the times
+	// of a node; nil: nobody wants to know.
+	Journey journey.Recorder
+	Shift   func(node string) time.Duration
 	Log     *slog.Logger
 }
 

@@ -2,6 +2,9 @@ package pilot
 
 import (
 	"maps"
+	"time"
+
+	"github.com/periplus/periplus/mesh"
 )
 
 // A session is what one stream has asked for and been sent. It is used by the
@@ -10,6 +13,11 @@ type session struct {
 	pilot *Pilot
 	proxy *proxy
 	subs  map[string]*subscription
+
+	caller   *mesh.Caller // nil: not asked for
+	began    time.Time    // of the stream
+	accepted bool         // the journey of the pod knows
+	hops     int          // how many it has told of
 
 	// inbound is what was made for this proxy alone, from the views and labels of then.
 	inbound struct {

@@ -6,6 +6,7 @@ import (
 	"io"
 	"maps"
 	"strconv"
+	"time"
 
 	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
@@ -33,7 +34,7 @@ func serve[R interface{ GetNode() *core.Node }](p *Pilot, ctx context.Context, r
 	if err != nil {
 		return err
 	}
-	s := &session{pilot: p, subs: map[string]*subscription{}}
+	s := &session{pilot: p, subs: map[string]*subscription{}, caller: caller, began: time.Now()}
 	if s.proxy, err = p.proxyOf(first.GetNode(), caller); err != nil {
 		return err
 	}
@@ -147,8 +148,11 @@ func (p *Pilot) StreamAggregatedResources(stream discovery.AggregatedDiscoverySe
 	}
 	handle := func(s *session, w *World, r *discovery.DiscoveryRequest) error {
 		typ := r.GetTypeUrl()
-		if r.GetErrorDetail() != nil {
+		switch {
+		case r.GetErrorDetail() != nil:
 			p.refused(s, typ, r.GetErrorDetail().GetMessage())
+		case r.GetResponseNonce() != "":
+			p.accepted(s, typ)
 		}
 		sub, known := s.subs[typ], s.subs[typ] != nil
 		if known && r.GetResponseNonce() != "" && r.GetResponseNonce() != sub.nonce {
@@ -201,8 +205,14 @@ func (p *Pilot) DeltaAggregatedResources(stream discovery.AggregatedDiscoverySer
 	}
 	handle := func(s *session, w *World, r *discovery.DeltaDiscoveryRequest) error {
 		typ := r.GetTypeUrl()
-		if r.GetErrorDetail() != nil {
+		switch {
+		case typ == mesh.TypeHop:
+			p.hop(s, r.GetResourceNamesSubscribe())
+			return nil
+		case r.GetErrorDetail() != nil:
 			p.refused(s, typ, r.GetErrorDetail().GetMessage())
+		case r.GetResponseNonce() != "":
+			p.accepted(s, typ)
 		}
 		known := s.subs[typ] != nil
 		sub := s.subscription(typ)

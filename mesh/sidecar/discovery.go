@@ -28,6 +28,7 @@ type discoverer struct {
 	// apply puts the state in force.
 	apply func() error
 	log   *slog.Logger
+	hops  *hops
 
 	// versions are those of all resources, by type and name; a name without a version
 	// was asked for and does not exist.
@@ -87,10 +88,11 @@ func (d *discoverer) Run(ctx context.Context) error {
 func (d *discoverer) follow(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	stream, err := d.client.DeltaAggregatedResources(ctx)
+	opened, err := d.client.DeltaAggregatedResources(ctx)
 	if err != nil {
 		return err
 	}
+	stream := &lockedStream{AggregatedDiscoveryService_DeltaAggregatedResourcesClient: opened}
 	for i, typ := range translate.Types {
 		r := &discovery.DeltaDiscoveryRequest{TypeUrl: typ, InitialResourceVersions: known(d.versions[typ])}
 		if i == 0 {
@@ -112,6 +114,10 @@ func (d *discoverer) follow(ctx context.Context) error {
 		if err := stream.Send(r); err != nil {
 			return closed(stream, err)
 		}
+	}
+	if d.hops != nil {
+		d.hops.connected(stream.Send)
+		defer d.hops.disconnected()
 	}
 	for {
 		r, err := stream.Recv()

@@ -45,6 +45,7 @@ type Sidecar struct {
 	certs   *Certificates
 	disco   *discoverer
 	metrics *telemetry.Metrics
+	hops    hops
 	state   *translate.State
 	closer  io.Closer
 	version int // of snapshots; used by the discoverer's goroutine
@@ -71,6 +72,7 @@ func New(c Config) (*Sidecar, error) {
 		Observers: s.observers(),
 	})
 	s.disco = newDiscoverer(&c, discovery.NewAggregatedDiscoveryServiceClient(conn), s.state, s.apply)
+	s.disco.hops = &s.hops
 	return s, nil
 }
 
@@ -93,7 +95,7 @@ func (s *Sidecar) observers() func(inbound bool) *telemetry.Observer {
 		log = telemetry.NewAccessLog(s.cfg.Output, s.cfg.AccessLog)
 	}
 	make := func(inbound bool) *telemetry.Observer {
-		return &telemetry.Observer{Metrics: s.metrics, Self: s.cfg.workload(), Principal: s.cfg.identity().String(), Inbound: inbound, Log: log}
+		return &telemetry.Observer{Metrics: s.metrics, Self: s.cfg.workload(), Principal: s.cfg.identity().String(), Inbound: inbound, First: s.hops.first, Log: log}
 	}
 	in, out := make(true), make(false)
 	return func(inbound bool) *telemetry.Observer {

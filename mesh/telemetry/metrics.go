@@ -74,12 +74,13 @@ func (h *histogram) observe(v float64) {
 // maxSeries bounds the memory: what is beyond it is not counted.
 const maxSeries = 10000
 
-func (m *Metrics) of(l *Labels) *series {
+// of returns a series; fresh says that it begins with this call.
+func (m *Metrics) of(l *Labels) (s *series, fresh bool) {
 	m.mu.RLock()
-	s := m.series[*l]
+	s = m.series[*l]
 	m.mu.RUnlock()
 	if s != nil {
-		return s
+		return s, false
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -87,26 +88,31 @@ func (m *Metrics) of(l *Labels) *series {
 		s = &series{}
 		if len(m.series) < maxSeries {
 			m.series[*l] = s
+			fresh = true
 		}
 	}
-	return s
+	return s, fresh
 }
 
-// Request counts one request.
-func (m *Metrics) Request(l *Labels, d time.Duration, received, sent int64) {
-	s := m.of(l)
+// Request counts one request; first says that it is the first of its series.
+func (m *Metrics) Request(l *Labels, d time.Duration, received, sent int64) (first bool) {
+	s, first := m.of(l)
 	s.count.Add(1)
 	s.durations.observe(float64(d) / float64(time.Millisecond))
 	s.received.observe(float64(received))
 	s.sent.observe(float64(sent))
+	return first
 }
 
 // Opened counts a connection of TCP that begins.
-func (m *Metrics) Opened(l *Labels) { m.of(l).opened.Add(1) }
+func (m *Metrics) Opened(l *Labels) {
+	s, _ := m.of(l)
+	s.opened.Add(1)
+}
 
 // Closed counts one that has ended.
 func (m *Metrics) Closed(l *Labels, received, sent int64) {
-	s := m.of(l)
+	s, _ := m.of(l)
 	s.closed.Add(1)
 	s.tcpReceived.Add(uint64(max(received, 0)))
 	s.tcpSent.Add(uint64(max(sent, 0)))

@@ -28,10 +28,20 @@ func exchange(status int) *l7.Exchange {
 func TestMetrics(t *testing.T) {
 	t.Parallel()
 	o := &telemetry.Observer{Metrics: telemetry.New(), Self: mesh.WorkloadOf("client", "front", nil), Principal: "spiffe://cluster.local/ns/front/sa/default"}
+	var first []int
+	o.First = func(_ *l7.Exchange, l *telemetry.Labels, inbound bool) {
+		if inbound || l.Service != "web.shop.svc.cluster.local" {
+			t.Errorf("first of %+v", l)
+		}
+		first = append(first, l.Code)
+	}
 	for range 3 {
 		o.Request(exchange(200))
 	}
 	o.Request(exchange(503))
+	if len(first) != 2 || first[0] != 200 || first[1] != 503 {
+		t.Errorf("first requests of series: %v, want one of each status", first)
+	}
 	var b strings.Builder
 	if err := o.Metrics.Write(&b); err != nil {
 		t.Fatal(err)

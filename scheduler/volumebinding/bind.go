@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/component-helpers/storage/volume"
 
+	"github.com/periplus/periplus/journey"
 	"github.com/periplus/periplus/scheduler"
 )
 
@@ -75,15 +76,32 @@ func (pl *plugin) PreBind(ctx context.Context, state *scheduler.CycleState, p *s
 	}
 	ctx, cancel := context.WithTimeout(ctx, bindTimeout)
 	defer cancel()
+	start := time.Now()
 	err := pl.write(ctx, r, node)
 	if err == nil {
+		pl.decided(p.Pod, r, node, start)
 		err = pl.await(ctx, p.Pod, r, node)
 	}
 	if err != nil {
 		return scheduler.ErrorStatus(Name, fmt.Errorf("binding volumes: %w", err))
 	}
+	pl.f.Journey.Record(journey.Step(component, "volumes of the pod bound", "Pod", p.Pod, start).On(node))
 	pl.release(r)
 	return nil
+}
+
+// component is the scheduler's name in journeys.
+const component = "scheduler"
+
+// decided tells the journeys of the claims which node and which volumes were chosen.
+func (pl *plugin) decided(pod *v1.Pod, r *reserved, node string, start time.Time) {
+	by := "node " + node + " chosen by pod " + pod.Name
+	for _, b := range r.bind {
+		pl.f.Journey.Record(journey.Step(component, by, "PersistentVolumeClaim", b.claim, start).On(node).With("volume", b.pv.Name))
+	}
+	for _, claim := range r.provision {
+		pl.f.Journey.Record(journey.Step(component, by, "PersistentVolumeClaim", claim, start).On(node).With("volume", "to be provisioned"))
+	}
 }
 
 func (pl *plugin) write(ctx context.Context, r *reserved, node string) error {

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"time"
 
 	csipb "github.com/container-storage-interface/spec/lib/go/csi"
 	corev1 "k8s.io/api/core/v1"
@@ -31,6 +32,8 @@ type Config struct {
 	Client kubernetes.Interface
 	// Changed, if not nil, is called when InUse may have changed. It must not block.
 	Changed func()
+	// Step, if not nil, is told of each step of mounting for a pod, which began at start.
+	Step func(r volume.Request, driver, step string, start time.Time)
 }
 
 // A Plugin mounts volumes of CSI drivers.
@@ -125,6 +128,7 @@ func (p *Plugin) mount(ctx context.Context, r volume.Request, s *source, target 
 	if s.object, err = p.driverObject(ctx, s.data.Driver); err != nil {
 		return phase("MountVolume.MountDevice", err)
 	}
+	start := time.Now()
 	publish, err := p.attached(ctx, s)
 	if err != nil {
 		return phase("MountVolume.WaitForAttach", err)
@@ -132,16 +136,23 @@ func (p *Plugin) mount(ctx context.Context, r volume.Request, s *source, target 
 	if s.data.Attachment != "" {
 		defer p.changed()
 	}
+	if s.data.Attachment != "" {
+		p.step(r, s, "attachment seen", start)
+	}
 	staging := ""
 	fresh := true
+	start = time.Now()
 	if s.can.Stage && s.data.Lifecycle == persistent {
 		if staging, fresh, err = p.stage(ctx, r, s, d, publish); err != nil {
 			return phase("MountVolume.MountDevice", err)
 		}
+		p.step(r, s, "volume staged", start)
 	}
+	start = time.Now()
 	if err := p.publish(ctx, r, s, d, staging, target, publish); err != nil {
 		return phase("MountVolume.SetUp", err)
 	}
+	p.step(r, s, "volume published", start)
 	if r.Persistent != nil && r.Claim != nil && csi.PendingOnNode(r.Persistent, r.Claim) && (fresh || s.can.NodeExpand) {
 		if err := csi.ExpandOnNode(ctx, p.config.Client, d, r.Persistent, r.Claim, staging, target); err != nil {
 			return phase("MountVolume.NodeExpandVolume", errors.New(csi.Message(err)))
@@ -151,6 +162,12 @@ func (p *Plugin) mount(ctx context.Context, r volume.Request, s *source, target 
 		return nil
 	}
 	return r.SetOwner(target, false)
+}
+
+func (p *Plugin) step(r volume.Request, s *source, step string, start time.Time) {
+	if p.config.Step != nil {
+		p.config.Step(r, s.data.Driver, step, start)
+	}
 }
 
 // driverObject returns the CSIDriver, or one with the defaults.

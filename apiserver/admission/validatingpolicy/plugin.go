@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -48,8 +49,15 @@ func (p *plugin) Validate(ctx context.Context, a *admission.Attributes) error {
 		if m == nil {
 			continue
 		}
-		if err := p.policy(ctx, a, m, policy); err != nil && refused == nil {
-			refused = err
+		start, answer := time.Now(), "allowed"
+		if err := p.policy(ctx, a, m, policy); err != nil {
+			answer = "refused"
+			if refused == nil {
+				refused = err
+			}
+		}
+		if a.Record != nil {
+			a.Record("policy "+policy.Name, start, "answer", answer)
 		}
 	}
 	return refused

@@ -53,6 +53,35 @@ func (h *Hook) Wanted(ctx context.Context, a *admission.Attributes, objects regi
 // Ask asks a hook. The result is the JSON patch that it wants, the refusal as an
 // API error, or a *CallError.
 func (h *Hook) Ask(ctx context.Context, a *admission.Attributes, m *admission.Match, mutating bool) (patch []byte, err error) {
+	start := time.Now()
+	patch, err = h.ask(ctx, a, m, mutating)
+	if a.Record != nil {
+		kind, answer := "validating", h.outcome(patch, err)
+		if mutating {
+			kind = "mutating"
+		}
+		a.Record("webhook "+h.Name, start, "type", kind, "answer", answer, "configuration", h.Configuration)
+	}
+	return patch, err
+}
+
+// outcome is what a hook's answer was, in a word.
+func (h *Hook) outcome(patch []byte, err error) string {
+	var failed *CallError
+	switch {
+	case errors.As(err, &failed) && h.Ignore:
+		return "failed, ignored"
+	case failed != nil:
+		return "failed"
+	case err != nil:
+		return "refused"
+	case len(patch) > 0:
+		return "patched"
+	}
+	return "allowed"
+}
+
+func (h *Hook) ask(ctx context.Context, a *admission.Attributes, m *admission.Match, mutating bool) (patch []byte, err error) {
 	if a.DryRun && h.NoDryRun {
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("admission webhook %q does not support dry run", h.Name))
 	}
@@ -66,13 +95,8 @@ func (h *Hook) Ask(ctx context.Context, a *admission.Attributes, m *admission.Ma
 	}
 	limited, cancel := context.WithTimeout(ctx, h.Timeout)
 	defer cancel()
-	start := time.Now()
 	got := &admissionv1.AdmissionReview{}
-	err = c.Post(limited, asked, got)
-	if a.Record != nil {
-		a.Record("webhook "+h.Name, start)
-	}
-	if err != nil {
+	if err := c.Post(limited, asked, got); err != nil {
 		return nil, &CallError{h.Name, fmt.Errorf("failed to call webhook: %w", err)}
 	}
 	said, err := verify(asked, got, mutating)
