@@ -1,6 +1,7 @@
 package etcd
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -29,6 +30,8 @@ type Config struct {
 	// and each costs a wake-up.
 	Tick time.Duration
 	Log  *slog.Logger
+	// Quota is the most bytes that the database may take, default 8 GiB.
+	Quota int64
 	// Cluster makes it one of several members; nil: a single one.
 	Cluster *Cluster
 	// NoSync skips fsync. Only for tests: a power failure loses data.
@@ -40,6 +43,9 @@ type Config struct {
 func Start(ctx context.Context, config Config) (*Store, error) {
 	if config.Tick == 0 {
 		config.Tick = time.Second
+	}
+	if config.Quota == 0 {
+		config.Quota = 8 << 30
 	}
 	if err := os.MkdirAll(config.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("etcd data directory: %w", err)
@@ -53,7 +59,7 @@ func Start(ctx context.Context, config Config) (*Store, error) {
 	// Writes are durable in the write-ahead log before they are acknowledged; this
 	// is only how often they go from memory into the database file.
 	c.BackendBatchInterval = time.Second
-	c.QuotaBackendBytes = 8 << 30
+	c.QuotaBackendBytes = config.Quota
 	c.AutoCompactionMode = "periodic"
 	c.AutoCompactionRetention = "5m"
 	c.EnableGRPCGateway = false
@@ -109,6 +115,7 @@ func Start(ctx context.Context, config Config) (*Store, error) {
 		client:   client,
 		member:   uint64(server.Server.MemberID()),
 		revision: server.Server.KV().Rev,
+		space:    &space{server: server, quota: config.Quota, log: cmp.Or(config.Log, slog.New(slog.DiscardHandler))},
 		close: func() error {
 			closing.Store(true)
 			err := client.Close()

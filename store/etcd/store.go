@@ -1,6 +1,7 @@
 package etcd
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -17,6 +18,7 @@ type Store struct {
 	client   *clientv3.Client
 	member   uint64       // number of the embedded member; 0 for an external etcd
 	revision func() int64 // current revision of a single embedded member; nil otherwise
+	space    *space       // of the embedded member; nil for an external etcd
 	close    func() error
 }
 
@@ -100,11 +102,15 @@ func (s *Store) Delete(ctx context.Context, key string, mod int64) (int64, error
 // swap does op if key's last change was at revision mod (0: the key is absent);
 // otherwise it returns the entry as it is now.
 func (s *Store) swap(ctx context.Context, key string, mod int64, op clientv3.Op) (int64, *store.Entry, error) {
-	r, err := s.client.Txn(ctx).
-		If(clientv3.Compare(clientv3.ModRevision(key), "=", mod)).
-		Then(op).
-		Else(clientv3.OpGet(key)).
-		Commit()
+	unchanged := clientv3.Compare(clientv3.ModRevision(key), "=", mod)
+	r, err := s.client.Txn(ctx).If(unchanged).Then(op).Else(clientv3.OpGet(key)).Commit()
+	again := s.space != nil && errors.Is(err, rpctypes.ErrNoSpace)
+	if again {
+		if err := s.space.reclaim(ctx); err != nil {
+			return 0, nil, fmt.Errorf("write %s: %w", key, err)
+		}
+		r, err = s.client.Txn(ctx).If(unchanged).Then(op).Else(clientv3.OpGet(key)).Commit()
+	}
 	if err != nil {
 		return 0, nil, fmt.Errorf("write %s: %w", key, err)
 	}
@@ -114,6 +120,10 @@ func (s *Store) swap(ctx context.Context, key string, mod int64, op clientv3.Op)
 	current := store.Entry{Key: key}
 	if kvs := r.Responses[0].GetResponseRange().Kvs; len(kvs) > 0 {
 		current = entry(kvs[0])
+	}
+	if again && op.IsPut() && bytes.Equal(current.Value, op.ValueBytes()) {
+		// The write that crosses the quota is refused and done nevertheless.
+		return current.Mod, nil, nil
 	}
 	return 0, &current, nil
 }

@@ -19,7 +19,7 @@ func build(ctx context.Context, dir string) error {
 	for _, args := range [][]string{
 		{"build", "-ldflags", "-s -w", "-o", filepath.Join(dir, "ginkgo"), "github.com/onsi/ginkgo/v2/ginkgo"},
 		{"build", "-ldflags", "-s -w", "-o", filepath.Join(dir, "agnhost"), "k8s.io/kubernetes/test/images/agnhost"},
-		{"test", "-c", "-ldflags", "-s -w", "-o", filepath.Join(dir, "e2e.test"), "k8s.io/kubernetes/test/e2e"},
+		{"test", "-c", "-vet=off", "-ldflags", "-s -w", "-o", filepath.Join(dir, "e2e.test"), "k8s.io/kubernetes/test/e2e"},
 	} {
 		cmd := exec.CommandContext(ctx, "go", args...)
 		cmd.Dir = module
