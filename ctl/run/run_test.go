@@ -52,6 +52,8 @@ func TestBadArguments(t *testing.T) {
 		`--output: "table" is not allowed`:                                            "web --image=x -o table",
 		"--tty needs --stdin":                                                         "web --image=x -t",
 		"--rm needs --stdin":                                                          "web --image=x --rm",
+		"--overrides: open nothing.yaml: no such file":                                "web --image=x --overrides=@nothing.yaml",
+		"--overrides: run_test.go is neither YAML nor JSON":                           "web --image=x --overrides=@run_test.go",
 		`--overrides: "{" is not valid JSON`:                                          "web --image=x --overrides={",
 		`the result is not a Deployment: unknown field "spec.replica"`:                `web --image=x --overrides={"spec":{"replica":2}}`,
 		"the result is not a Deployment: json: cannot unmarshal":                      `web --image=x --overrides={"spec":{"replicas":"2"}}`,
@@ -81,6 +83,7 @@ func TestDryRun(t *testing.T) {
 			"---\n", "      app: other\n  strategy", "        tier: front\n", "value: c=d\n", "  selector:\n    app: other\n"}},
 		{`web --image=x --dry-run=client -o yaml --overrides={"metadata":{"name":"db"},"spec":{"template":{"spec":{"containers":[{"name":"web","tty":true}]}}}}`, []string{
 			"name: db\n", "image: x\n", "tty: true\n"}},
+		{"web --image=x --dry-run=client -o yaml --overrides=@testdata/more.yaml", []string{"image: x\n", "stdin: true\n"}},
 	} {
 		t.Run(test.args, func(t *testing.T) {
 			t.Parallel()
