@@ -25,10 +25,10 @@ func main() {
 	defer cancel()
 	err := tour.Run(limited, tour.Config{Peri: *peri, Out: os.Stdout, Color: colored()})
 	switch {
-	case ctx.Err() != nil:
+	case ctx.Err() != nil && !errors.Is(err, tour.ErrLeft):
 		fmt.Fprintln(os.Stderr, "demo: interrupted; nothing is left behind")
 		os.Exit(130)
-	case errors.Is(err, tour.ErrStage): // it has been told
+	case errors.Is(err, tour.ErrStage) && !errors.Is(err, tour.ErrLeft): // it has been told
 		os.Exit(1)
 	case err != nil:
 		fmt.Fprintln(os.Stderr, "demo:", err)

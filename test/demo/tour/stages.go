@@ -25,6 +25,6 @@ var stages = []stage{
 	{"A backend that fails is left out", (*tour).outlier, []string{"kubectl get destinationrules -o yaml", "peri why service/api"}},
 	{"The volume outlives the pod", (*tour).volume, []string{"peri why deployment/web", "peri why pvc/pages"}},
 	{"What cannot be says why", (*tour).why, nil},
-	{"The server stops, and nobody outside notices", (*tour).without, []string{"peri why service/edge"}},
+	{"The server stops; the agents go on", (*tour).without, []string{"peri why service/edge"}},
 	{"Everything ends, and nothing stays behind", (*tour).leave, nil},
 }

@@ -94,25 +94,35 @@ func (t *tour) namespace(ctx context.Context) error {
 
 // leave ends the cluster and looks for what it has left behind.
 func (t *tour) leave(ctx context.Context) error {
-	for _, name := range []string{two, one, server} {
-		t.prompt(name, "peri down --purge")
-		m := t.machines[name]
-		if p := t.running[name]; p != nil {
-			if err := p.Stop(ctx); err != nil {
-				return err
-			}
+	// The server last: agents tell it that they go.
+	for _, names := range [][]string{{one, two}, {server}} {
+		g, inner := errgroup.WithContext(ctx)
+		for _, name := range names {
+			t.prompt(name, "peri down --purge")
+			g.Go(func() error { return t.down(inner, name) })
 		}
-		if err := m.Down(ctx); err != nil {
+		if err := g.Wait(); err != nil {
 			return err
-		}
-		left, err := m.Leftovers(ctx)
-		if err != nil {
-			return err
-		}
-		if len(left) > 0 {
-			return errors.New("left behind on " + name + ":\n  " + strings.Join(left, "\n  "))
 		}
 	}
 	t.proved("no process, mount, interface, rule, cgroup or file is left on the three nodes")
+	return nil
+}
+
+func (t *tour) down(ctx context.Context, name string) error {
+	m := t.machines[name]
+	if err := t.running[name].Stop(ctx); err != nil {
+		return err
+	}
+	if err := m.Down(ctx); err != nil {
+		return err
+	}
+	left, err := m.Leftovers(ctx)
+	if err != nil {
+		return err
+	}
+	if len(left) > 0 {
+		return errors.New("left behind on " + name + ":\n  " + strings.Join(left, "\n  "))
+	}
 	return nil
 }

@@ -14,7 +14,7 @@ func (t *tour) web(ctx context.Context) error {
 	if err := t.all(ctx, "kubectl apply -f storage.yaml"); err != nil {
 		return err
 	}
-	if err := <-t.pushed; err != nil {
+	if err := t.pushing.Wait(); err != nil {
 		return fmt.Errorf("images for the registry: %w", err)
 	}
 	t.ran = time.Now()

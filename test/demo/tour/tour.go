@@ -1,12 +1,12 @@
 package tour
 
 import (
+	"bytes"
 	"context"
 	"embed"
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -15,6 +15,7 @@ import (
 	"time"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/periplus/periplus/lab"
 	"github.com/periplus/periplus/test/images"
@@ -25,8 +26,12 @@ import (
 //go:embed manifests
 var manifests embed.FS
 
-// ErrStage is returned when a stage has failed; why has been printed.
-var ErrStage = errors.New("a stage of the tour failed")
+var (
+	// ErrStage is returned when a stage has failed; why has been printed.
+	ErrStage = errors.New("a stage of the tour failed")
+	// ErrLeft is wrapped when the machines could not be taken away.
+	ErrLeft = errors.New("something of the tour is left behind")
+)
 
 // The machines, with their addresses. Those that begin a cluster are nodes; outside
 // stands beside it.
@@ -56,7 +61,7 @@ type tour struct {
 	segment  *lab.Segment
 	machines map[string]*netlab.Machine
 	images   *registry.Registry
-	pushed   chan error // gets one element, when the images are in the registry
+	pushing  errgroup.Group // fills the registry
 
 	mu      sync.Mutex // guards running while agents start
 	running map[string]*netlab.Peri
@@ -77,7 +82,12 @@ func Run(ctx context.Context, c Config) (err error) {
 		return fmt.Errorf("the binary to show: %w (make build)", err)
 	}
 	t := &tour{Config: c, started: time.Now(), machines: map[string]*netlab.Machine{}, running: map[string]*netlab.Peri{}}
-	defer func() { err = errors.Join(err, t.close()) }()
+	defer func() {
+		if closed := t.close(); closed != nil {
+			err = errors.Join(err, fmt.Errorf("%w: %w", ErrLeft, closed))
+		}
+	}()
+	t.print("%s\n", t.bold("Periplus: the grand tour"))
 	for i, s := range stages {
 		t.heading(i+1, s.title)
 		err := s.run(t, ctx)
@@ -116,7 +126,7 @@ func (t *tour) boot(ctx context.Context) error {
 			delete(t.machines, name)
 			return err
 		}
-		if err := t.furnish(t.machines[name]); err != nil {
+		if err := t.furnish(ctx, t.machines[name]); err != nil {
 			return err
 		}
 	}
@@ -125,8 +135,7 @@ func (t *tour) boot(ctx context.Context) error {
 		return err
 	}
 	t.images = registry.Serve(l)
-	t.pushed = make(chan error, 1)
-	go func() { t.pushed <- t.push(ctx) }()
+	t.pushing.Go(func() error { return t.push(ctx) })
 	return nil
 }
 
@@ -149,9 +158,12 @@ func (t *tour) push(ctx context.Context) error {
 	return nil
 }
 
+// writtenFor is the release whose image the manifests name.
+const writtenFor = "periplus.io/peri:v0.1.0"
+
 // furnish gives a machine the commands peri and kubectl, and the manifests as the
 // directory in which commands are typed.
-func (t *tour) furnish(m *netlab.Machine) error {
+func (t *tour) furnish(ctx context.Context, m *netlab.Machine) error {
 	bin, home := filepath.Join(m.Dir(), "bin"), filepath.Join(m.Dir(), "home")
 	for _, dir := range []string{bin, home} {
 		if err := os.Mkdir(dir, 0o755); err != nil { //nolint:gosec // programs and manifests
@@ -163,11 +175,29 @@ func (t *tour) furnish(m *netlab.Machine) error {
 			return err
 		}
 	}
-	files, err := fs.Sub(manifests, "manifests")
+	version, err := m.Output(ctx, "peri", "version")
 	if err != nil {
 		return err
 	}
-	return os.CopyFS(home, files)
+	f := strings.Fields(version) // peri v0.1.0 (…
+	if len(f) < 2 {
+		return fmt.Errorf("not a version: %q", version)
+	}
+	files, err := manifests.ReadDir("manifests")
+	if err != nil {
+		return err
+	}
+	for _, file := range files {
+		data, err := manifests.ReadFile("manifests/" + file.Name())
+		if err != nil {
+			return err
+		}
+		data = bytes.ReplaceAll(data, []byte(writtenFor), []byte("periplus.io/peri:"+f[1]))
+		if err := os.WriteFile(filepath.Join(home, file.Name()), data, 0o644); err != nil { //nolint:gosec // manifests
+			return err
+		}
+	}
+	return nil
 }
 
 // close ends all machines, with whatever is left in them.
@@ -178,6 +208,7 @@ func (t *tour) close() error {
 			errs = append(errs, m.Close())
 		}
 	}
+	_ = t.pushing.Wait() // a stage has told
 	if t.images != nil {
 		_ = t.images.Close() // its listener went with the machine
 	}
