@@ -79,7 +79,7 @@ func utilizationOf(m figures, requests map[string]int64, target int32) (utilizat
 	if requested == 0 {
 		return utilization{}, fmt.Errorf("no metrics returned matched known pods")
 	}
-	percent := int32(used * 100 / requested)
+	percent := saturated(float64(used * 100 / requested))
 	return utilization{float64(percent) / float64(target), percent, used / n}, nil
 }
 
