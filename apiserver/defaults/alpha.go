@@ -40,7 +40,12 @@ func dropAlphaContainer(c *corev1.Container) {
 		}
 	}
 	if l := c.Lifecycle; l != nil {
-		l.StopSignal = nil
+		if l.StopSignal != nil {
+			l.StopSignal = nil
+			if l.PostStart == nil && l.PreStop == nil {
+				c.Lifecycle = nil
+			}
+		}
 		for _, h := range []*corev1.LifecycleHandler{l.PostStart, l.PreStop} {
 			if h != nil && h.HTTPGet != nil {
 				h.HTTPGet.Protocol = nil

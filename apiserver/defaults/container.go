@@ -52,10 +52,20 @@ func pullPolicy(image string) corev1.PullPolicy {
 	if i := strings.LastIndexByte(name, ':'); i > strings.LastIndexByte(name, '/') {
 		tag = name[i+1:]
 	}
-	if name != "" && (tag == "latest" || tag == "" && digest == "") {
+	if isImage(name, tag) && (tag == "latest" || tag == "" && digest == "") {
 		return corev1.PullAlways
 	}
 	return corev1.PullIfNotPresent
+}
+
+// isImage reports that name, with its tag, can be the name of an image: what
+// follows the host is in lower case.
+func isImage(name, tag string) bool {
+	path := strings.TrimSuffix(name, ":"+tag)
+	if host, rest, ok := strings.Cut(path, "/"); ok && (strings.ContainsAny(host, ".:") || host == "localhost") {
+		path = rest
+	}
+	return path != "" && strings.Trim(path, "abcdefghijklmnopqrstuvwxyz0123456789._-/") == ""
 }
 
 func probe(p *corev1.Probe) {

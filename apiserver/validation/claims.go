@@ -1,20 +1,30 @@
 package validation
 
 import (
+	"path"
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
-	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
 // ClaimSpec checks the spec of a PersistentVolumeClaim or of a template of one.
-func ClaimSpec(spec *corev1.PersistentVolumeClaimSpec, at *field.Path) field.ErrorList {
+// old, if not nil, is the spec before: what it had under older rules may stay.
+func ClaimSpec(spec, old *corev1.PersistentVolumeClaimSpec, at *field.Path) field.ErrorList {
 	var e errorList
+	var before *metav1.LabelSelector
+	anyGroup := false
+	if old != nil {
+		before = old.Selector
+		anyGroup = old.DataSource != nil && old.DataSource.APIGroup != nil || old.DataSourceRef != nil && old.DataSourceRef.APIGroup != nil
+	}
 	accessModes(&e, spec.AccessModes, at.Child("accessModes"), "at least 1 access mode is required")
 	if spec.Selector != nil {
-		e.add(metav1validation.ValidateLabelSelector(spec.Selector, metav1validation.LabelSelectorValidationOptions{}, at.Child("selector"))...)
+		e.add(LabelSelector(spec.Selector, before, at.Child("selector"))...)
 	}
 	storage := at.Child("resources").Key(string(corev1.ResourceStorage))
 	if size, ok := spec.Resources.Requests[corev1.ResourceStorage]; !ok {
@@ -28,10 +38,10 @@ func ClaimSpec(spec *corev1.PersistentVolumeClaimSpec, at *field.Path) field.Err
 	}
 	source, ref := spec.DataSource, spec.DataSourceRef
 	if source != nil {
-		dataSource(&e, source.APIGroup, source.Kind, source.Name, at.Child("dataSource"))
+		dataSource(&e, source.APIGroup, source.Kind, source.Name, anyGroup, at.Child("dataSource"))
 	}
 	if ref != nil {
-		dataSource(&e, ref.APIGroup, ref.Kind, ref.Name, at.Child("dataSourceRef"))
+		dataSource(&e, ref.APIGroup, ref.Kind, ref.Name, anyGroup, at.Child("dataSourceRef"))
 		if ref.Namespace != nil && *ref.Namespace != "" {
 			e.invalidAll(at.Child("dataSourceRef", "namespace"), *ref.Namespace, apivalidation.ValidateNamespaceName(*ref.Namespace, false))
 		}
@@ -47,7 +57,7 @@ func ClaimSpec(spec *corev1.PersistentVolumeClaimSpec, at *field.Path) field.Err
 	return e.list
 }
 
-func dataSource(e *errorList, group *string, kind, name string, at *field.Path) {
+func dataSource(e *errorList, group *string, kind, name string, anyGroup bool, at *field.Path) {
 	needed(e, at, "name", name)
 	needed(e, at, "kind", kind)
 	if group == nil || *group == "" {
@@ -56,7 +66,9 @@ func dataSource(e *errorList, group *string, kind, name string, at *field.Path) 
 		}
 		return
 	}
-	e.invalidAll(at.Child("apiGroup"), *group, validation.IsDNS1123Subdomain(*group))
+	if !anyGroup {
+		e.invalidAll(at.Child("apiGroup"), *group, validation.IsDNS1123Subdomain(*group))
+	}
 }
 
 // accessModes checks the access modes of a claim or a volume.
@@ -106,7 +118,7 @@ func PersistentVolumeSpec(spec *corev1.PersistentVolumeSpec, name string, at *fi
 		e.add(field.NotSupported(capacity, spec.Capacity, []corev1.ResourceName{corev1.ResourceStorage}))
 	}
 	for _, r := range sortedNames(spec.Capacity) {
-		e.add(Quantity(r, spec.Capacity[r], capacity.Key(string(r)))...)
+		e.add(basicQuantity(spec.Capacity[r], capacity.Key(string(r)))...)
 		e.add(PositiveQuantity(spec.Capacity[r], capacity.Key(string(r)))...)
 	}
 	if p := spec.PersistentVolumeReclaimPolicy; p != "" {
@@ -120,22 +132,125 @@ func PersistentVolumeSpec(spec *corev1.PersistentVolumeSpec, name string, at *fi
 		}
 	}
 	persistentSource(&e, spec, name, at)
-	if spec.HostPath != nil && spec.HostPath.Path == "/" && spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRecycle {
-		e.forbidden(at.Child("persistentVolumeReclaimPolicy"), "may not be 'recycle' for a hostPath mount of '/'")
-	}
+	recycledRoot(&e, spec, at)
 	if spec.StorageClassName != "" {
 		className(&e, &spec.StorageClassName, at.Child("storageClassName"))
 	}
 	if spec.VolumeMode != nil {
 		oneOfOrEmpty(&e, at.Child("volumeMode"), *spec.VolumeMode, corev1.PersistentVolumeBlock, corev1.PersistentVolumeFilesystem)
 	}
+	attributesClass(&e, spec, at)
 	return e.list
+}
+
+// InlineVolumeSpec checks a volume that is described in a VolumeAttachment.
+func InlineVolumeSpec(spec *corev1.PersistentVolumeSpec, at *field.Path) field.ErrorList {
+	var e errorList
+	const context = "may not be specified in the context of inline volumes"
+	for _, f := range []struct {
+		set  bool
+		name string
+	}{
+		{spec.ClaimRef != nil, "claimRef"}, {len(spec.Capacity) > 0, "capacity"},
+		{spec.NodeAffinity != nil, "nodeAffinity"}, {spec.StorageClassName != "", "storageClassName"},
+	} {
+		if f.set {
+			e.forbidden(at.Child(f.name), context)
+		}
+	}
+	if spec.CSI == nil {
+		e.required(at.Child("csi"), "has to be specified in the context of inline volumes")
+	}
+	accessModes(&e, spec.AccessModes, at.Child("accessModes"), "")
+	if p := spec.PersistentVolumeReclaimPolicy; p != "" && p != corev1.PersistentVolumeReclaimRetain {
+		e.forbidden(at.Child("persistentVolumeReclaimPolicy"), "may only be Retain in the context of inline volumes")
+	}
+	inline := *spec
+	inline.NodeAffinity = nil // does not count
+	persistentSource(&e, &inline, "", at)
+	recycledRoot(&e, spec, at)
+	if m := spec.VolumeMode; m != nil && *m != corev1.PersistentVolumeFilesystem {
+		e.forbidden(at.Child("volumeMode"), "may not specify volumeMode other than Filesystem in the context of inline volumes")
+	}
+	return e.list
+}
+
+func recycledRoot(e *errorList, spec *corev1.PersistentVolumeSpec, at *field.Path) {
+	if spec.HostPath != nil && path.Clean(spec.HostPath.Path) == "/" && spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRecycle {
+		e.forbidden(at.Child("persistentVolumeReclaimPolicy"), "may not be 'recycle' for a hostPath mount of '/'")
+	}
+}
+
+func attributesClass(e *errorList, spec *corev1.PersistentVolumeSpec, at *field.Path) {
+	name := spec.VolumeAttributesClassName
+	if name == nil {
+		return
+	}
+	if p := at.Child("volumeAttributesClassName"); *name == "" {
+		e.required(p, "an empty string is disallowed")
+	} else {
+		className(e, name, p)
+	}
+	if spec.CSI == nil {
+		e.required(at.Child("csi"), "has to be specified when using volumeAttributesClassName")
+	}
+}
+
+// basicQuantity refuses amounts below zero.
+func basicQuantity(value resource.Quantity, at *field.Path) field.ErrorList {
+	if value.Value() < 0 {
+		return field.ErrorList{field.Invalid(at, value.Value(), "must be a valid resource quantity")}
+	}
+	return nil
+}
+
+// ClaimStatus checks what is said of a claim.
+func ClaimStatus(claim *corev1.PersistentVolumeClaim) field.ErrorList {
+	var e errorList
+	at, status := field.NewPath("status"), &claim.Status
+	if len(claim.Spec.AccessModes) == 0 {
+		e.required(field.NewPath("Spec", "accessModes"), "")
+	}
+	for _, r := range sortedNames(status.Capacity) {
+		e.add(basicQuantity(status.Capacity[r], at.Child("capacity").Key(string(r)))...)
+	}
+	states := []corev1.ClaimResourceStatus{
+		corev1.PersistentVolumeClaimControllerResizeInProgress, corev1.PersistentVolumeClaimControllerResizeInfeasible,
+		corev1.PersistentVolumeClaimNodeResizeInProgress, corev1.PersistentVolumeClaimNodeResizeInfeasible, corev1.PersistentVolumeClaimNodeResizePending,
+	}
+	for r, state := range status.AllocatedResourceStatuses {
+		p := at.Child("allocatedResourceStatuses")
+		e.add(claimResource(r, p)...)
+		if !slices.Contains(states, state) {
+			slices.Sort(states)
+			e.add(field.NotSupported(p, r, states))
+		}
+	}
+	for _, r := range sortedNames(status.AllocatedResources) {
+		p, value := at.Child("allocatedResources"), status.AllocatedResources[r]
+		if errs := claimResource(r, p); len(errs) > 0 {
+			e.add(errs...)
+			continue
+		}
+		e.add(basicQuantity(value, p.Key(string(r)))...)
+	}
+	return e.list
+}
+
+func claimResource(name corev1.ResourceName, at *field.Path) field.ErrorList {
+	if errs := QualifiedName(string(name), at); len(errs) > 0 {
+		return errs
+	}
+	if isNative(name) && name != corev1.ResourceStorage {
+		return field.ErrorList{field.NotSupported(at, string(name), []corev1.ResourceName{corev1.ResourceStorage})}
+	}
+	return nil
 }
 
 // persistentSource checks the union of sources: exactly one, and the common ones
 // in depth.
 func persistentSource(e *errorList, spec *corev1.PersistentVolumeSpec, name string, at *field.Path) {
-	s := &spec.PersistentVolumeSource
+	s, whole := &spec.PersistentVolumeSource, at
 	kinds := []volumeKind{
 		{s.HostPath != nil, "hostPath", func(e *errorList, at *field.Path) { hostPath(e, s.HostPath, at) }, ""},
 		{s.GCEPersistentDisk != nil, "gcePersistentDisk", func(e *errorList, at *field.Path) { gceDisk(e, s.GCEPersistentDisk, at) }, "persistentDisk"},
@@ -143,6 +258,11 @@ func persistentSource(e *errorList, spec *corev1.PersistentVolumeSpec, name stri
 		{s.Glusterfs != nil, "glusterfs", func(e *errorList, at *field.Path) {
 			needed(e, at, "endpoints", s.Glusterfs.EndpointsName)
 			needed(e, at, "path", s.Glusterfs.Path)
+			if ns := s.Glusterfs.EndpointsNamespace; ns != nil && *ns == "" {
+				e.invalid(at.Child("endpointsNamespace"), *ns, "if the endpointnamespace is set, it must be a valid namespace name")
+			} else if ns != nil {
+				e.add(ObjectName(*ns, apivalidation.ValidateNamespaceName, at.Child("endpointsNamespace"))...)
+			}
 		}, ""},
 		{s.Flocker != nil, "flocker", func(e *errorList, at *field.Path) { flocker(e, s.Flocker, at) }, ""},
 		{s.NFS != nil, "nfs", func(e *errorList, at *field.Path) { nfs(e, s.NFS, at) }, ""},
@@ -155,16 +275,28 @@ func persistentSource(e *errorList, spec *corev1.PersistentVolumeSpec, name stri
 		}, "cephfs"},
 		{s.ISCSI != nil, "iscsi", func(e *errorList, at *field.Path) {
 			iscsi(e, iscsiFields{s.ISCSI.TargetPortal, s.ISCSI.IQN, s.ISCSI.Lun, s.ISCSI.DiscoveryCHAPAuth || s.ISCSI.SessionCHAPAuth, s.ISCSI.SecretRef != nil, s.ISCSI.InitiatorName}, at, "must be valid format")
+			if ref := s.ISCSI.SecretRef; ref != nil {
+				needed(e, at.Child("secretRef"), "name", ref.Name)
+			}
 			if s.ISCSI.InitiatorName != nil && len(name+":"+s.ISCSI.TargetPortal) > 64 {
 				e.invalid(at.Child("targetportal"), s.ISCSI.TargetPortal, iscsiTooLong)
 			}
 		}, ""},
-		{s.Cinder != nil, "cinder", func(e *errorList, at *field.Path) { needed(e, at, "volumeID", s.Cinder.VolumeID) }, ""},
+		{s.Cinder != nil, "cinder", func(e *errorList, at *field.Path) {
+			needed(e, at, "volumeID", s.Cinder.VolumeID)
+			if ref := s.Cinder.SecretRef; ref != nil {
+				needed(e, at.Child("secretRef"), "name", ref.Name)
+				needed(e, at.Child("secretRef"), "namespace", ref.Namespace)
+			}
+		}, ""},
 		{s.FC != nil, "fc", func(e *errorList, at *field.Path) { fibreChannel(e, s.FC, at) }, ""},
 		{s.FlexVolume != nil, "flexVolume", func(e *errorList, at *field.Path) { flex(e, s.FlexVolume.Driver, s.FlexVolume.Options, at) }, ""},
 		{s.AzureFile != nil, "azureFile", func(e *errorList, at *field.Path) {
 			needed(e, at, "secretName", s.AzureFile.SecretName)
 			needed(e, at, "shareName", s.AzureFile.ShareName)
+			if ns := s.AzureFile.SecretNamespace; ns != nil && *ns == "" {
+				e.required(at.Child("secretNamespace"), "")
+			}
 		}, ""},
 		{s.VsphereVolume != nil, "vsphereVolume", func(e *errorList, at *field.Path) { needed(e, at, "volumePath", s.VsphereVolume.VolumePath) }, ""},
 		{s.PhotonPersistentDisk != nil, "photonPersistentDisk", func(e *errorList, at *field.Path) { needed(e, at, "pdID", s.PhotonPersistentDisk.PdID) }, ""},
@@ -180,15 +312,23 @@ func persistentSource(e *errorList, spec *corev1.PersistentVolumeSpec, name stri
 				e.add(noBacksteps(s.Local.Path, at.Child("path"))...)
 			}
 			if spec.NodeAffinity == nil {
-				e.required(field.NewPath("metadata", "annotations"), "Local volume requires node affinity")
+				e.required(whole.Child("nodeAffinity"), "Local volume requires node affinity")
 			}
 		}, ""},
 		{s.StorageOS != nil, "storageos", func(e *errorList, at *field.Path) {
 			storageOS(e, s.StorageOS.VolumeName, s.StorageOS.VolumeNamespace, at)
+			if ref := s.StorageOS.SecretRef; ref != nil {
+				needed(e, at.Child("secretRef"), "name", ref.Name)
+				needed(e, at.Child("secretRef"), "namespace", ref.Namespace)
+			}
 		}, ""},
 		{s.CSI != nil, "csi", func(e *errorList, at *field.Path) {
 			e.add(CSIDriverName(s.CSI.Driver, at.Child("driver"))...)
 			needed(e, at, "volumeHandle", s.CSI.VolumeHandle)
+			secretReference(e, s.CSI.ControllerPublishSecretRef, at.Child("controllerPublishSecretRef"))
+			secretReference(e, s.CSI.ControllerExpandSecretRef, at.Child("controllerExpandSecretRef"))
+			secretReference(e, s.CSI.NodePublishSecretRef, at.Child("nodePublishSecretRef"))
+			secretReference(e, s.CSI.NodeExpandSecretRef, at.Child("nodeExpandSecretRef"))
 		}, ""},
 	}
 	found := false
@@ -196,7 +336,7 @@ func persistentSource(e *errorList, spec *corev1.PersistentVolumeSpec, name stri
 		if !k.present {
 			continue
 		}
-		if found {
+		if found && k.field != "flexVolume" { // flex is let through
 			e.forbidden(at.Child(k.field), oneVolumeType)
 			continue
 		}
@@ -209,5 +349,21 @@ func persistentSource(e *errorList, spec *corev1.PersistentVolumeSpec, name stri
 	}
 	if !found {
 		e.required(at, "must specify a volume type")
+	}
+}
+
+func secretReference(e *errorList, ref *corev1.SecretReference, at *field.Path) {
+	if ref == nil {
+		return
+	}
+	if ref.Name == "" {
+		e.required(at.Child("name"), "")
+	} else {
+		e.add(DNSSubdomain(ref.Name, at.Child("name"))...)
+	}
+	if ref.Namespace == "" {
+		e.required(at.Child("namespace"), "")
+	} else {
+		e.add(DNSLabel(ref.Namespace, at.Child("namespace"))...)
 	}
 }

@@ -26,7 +26,7 @@ func (c *podSpecCheck) containers(at *field.Path) {
 			c.duplicate(p.Child("name"), ctr.Name)
 		}
 		c.lifecycleAndProbes(ctr, p)
-		c.containerRestart(ctr, p)
+		c.containerRestart(ctr, false, p)
 	}
 	ports := names{}
 	for i := range c.spec.Containers {
@@ -44,7 +44,7 @@ func (c *podSpecCheck) initContainers(at *field.Path) {
 	for i := range c.spec.InitContainers {
 		ctr, p := &c.spec.InitContainers[i], at.Index(i)
 		c.container(ctr, p)
-		c.containerRestart(ctr, p)
+		c.containerRestart(ctr, true, p)
 		sidecar := ctr.RestartPolicy != nil && *ctr.RestartPolicy == corev1.ContainerRestartPolicyAlways
 		if ctr.Name != "" && seen.seen(ctr.Name) {
 			c.duplicate(p.Child("name"), ctr.Name)
@@ -157,7 +157,7 @@ func (c *podSpecCheck) lifecycleAndProbes(ctr *corev1.Container, at *field.Path)
 }
 
 // containerRestart checks a container's own restart policy and its rules (KEP-5307).
-func (c *podSpecCheck) containerRestart(ctr *corev1.Container, at *field.Path) {
+func (c *podSpecCheck) containerRestart(ctr *corev1.Container, init bool, at *field.Path) {
 	policy := at.Child("restartPolicy")
 	switch {
 	case ctr.RestartPolicy != nil:
@@ -165,6 +165,9 @@ func (c *podSpecCheck) containerRestart(ctr *corev1.Container, at *field.Path) {
 			corev1.ContainerRestartPolicyAlways, corev1.ContainerRestartPolicyNever, corev1.ContainerRestartPolicyOnFailure)
 	case len(ctr.RestartPolicyRules) > 0:
 		c.required(policy, "must specify restartPolicy when restart rules are used")
+	}
+	if init && ctr.RestartPolicy == nil {
+		return // an init container without a policy of its own is not asked for more
 	}
 	rules := at.Child("restartPolicyRules")
 	if n := len(ctr.RestartPolicyRules); n > 20 {

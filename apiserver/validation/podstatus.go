@@ -10,6 +10,7 @@ import (
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	netutils "k8s.io/utils/net"
 )
 
 // PodStatusUpdate checks an update of pods/status.
@@ -44,6 +45,14 @@ func PodStatusUpdate(pod, old *corev1.Pod) field.ErrorList {
 	c.restarts(status.InitContainerStatuses, old.Status.InitContainerStatuses, old.Spec.InitContainers, &old.Spec, at.Child("initContainerStatuses"))
 	c.ephemeralRestarts(status.EphemeralContainerStatuses, old.Status.EphemeralContainerStatuses, at.Child("ephemeralContainerStatuses"))
 	c.claimStatuses(status.ResourceClaimStatuses, at.Child("resourceClaimStatuses"))
+	c.extendedClaim(status.ExtendedResourceClaimStatus, at.Child("extendedResourceClaimStatus"))
+	c.deviceHealth(status.ContainerStatuses, pod.Spec.Containers, status.ExtendedResourceClaimStatus, at.Child("containerStatuses"))
+	c.deviceHealth(status.InitContainerStatuses, pod.Spec.InitContainers, status.ExtendedResourceClaimStatus, at.Child("initContainerStatuses"))
+	for i := range status.EphemeralContainerStatuses {
+		if status.EphemeralContainerStatuses[i].AllocatedResourcesStatus != nil {
+			c.forbidden(at.Child("ephemeralContainerStatuses").Index(i).Child("allocatedResourcesStatus"), "must not be specified in container status")
+		}
+	}
 	c.podAddresses(status, &old.Status, at)
 	c.users(status.ContainerStatuses, at.Child("containerStatuses"))
 	c.users(status.InitContainerStatuses, at.Child("initContainerStatuses"))
@@ -174,6 +183,11 @@ func (c *podSpecCheck) podAddresses(status, old *corev1.PodStatus, at *field.Pat
 func (c *podSpecCheck) addressList(ips, old []string, value any, at *field.Path) {
 	for i, ip := range ips {
 		c.add(LegacyIP(at.Index(i), ip, old)...)
+	}
+	if len(ips) > 1 {
+		if _, err := netutils.IsDualStackIPStrings(ips); err != nil {
+			c.add(field.InternalError(at, fmt.Errorf("failed to check for dual stack with error:%w", err)))
+		}
 	}
 	if len(ips) > 1 && !DualStack(ips) {
 		c.invalid(at, value, "may specify no more than one IP for each IP family")

@@ -48,14 +48,33 @@ func isExtended(name corev1.ResourceName) bool {
 	return len(validation.IsQualifiedName(corev1.DefaultResourceRequestsPrefix+string(name))) == 0
 }
 
-// overcommit reports whether a request may be below its limit.
-func overcommit(name corev1.ResourceName) bool { return isNative(name) && !isHugePage(name) }
+// Overcommit reports whether a request may be below its limit.
+func Overcommit(name corev1.ResourceName) bool { return isNative(name) && !isHugePage(name) }
+
+// isHugePageQuota reports an amount of huge pages, or of requests for them.
+func isHugePageQuota(name corev1.ResourceName) bool {
+	return isHugePage(name) || strings.HasPrefix(string(name), corev1.ResourceRequestsHugePagesPrefix)
+}
+
+// IsQuotaResource reports a resource without a prefix that quotas can be about.
+func IsQuotaResource(name corev1.ResourceName) bool {
+	return name != corev1.ResourceStorage && standardResources.Has(name) || isHugePageQuota(name)
+}
+
+// QuotaResourceName checks the name of a resource in a quota.
+func QuotaResourceName(name corev1.ResourceName, path *field.Path) field.ErrorList {
+	errs := ResourceName(name, path)
+	if !strings.Contains(string(name), "/") && !IsQuotaResource(name) {
+		errs = append(errs, field.Invalid(path, name, "must be a standard resource for quota"))
+	}
+	return errs
+}
 
 // ResourceName checks the name of a resource of any sort.
 func ResourceName(name corev1.ResourceName, path *field.Path) field.ErrorList {
 	var errs errorList
 	errs.invalidAll(path, name, validation.IsQualifiedName(string(name)))
-	if len(errs.list) == 0 && !strings.Contains(string(name), "/") && !standardResources.Has(name) && !isHugePage(name) {
+	if len(errs.list) == 0 && !strings.Contains(string(name), "/") && !standardResources.Has(name) && !isHugePageQuota(name) {
 		errs.invalid(path, name, "must be a standard resource type or fully qualified")
 	}
 	return errs.list
@@ -128,11 +147,11 @@ func requirements(r *corev1.ResourceRequirements, nameRule func(corev1.ResourceN
 		amount(name, value, requests.Key(string(name)))
 		limit, limited := r.Limits[name]
 		switch {
-		case limited && value.Cmp(limit) != 0 && !overcommit(name):
+		case limited && value.Cmp(limit) != 0 && !Overcommit(name):
 			e.invalid(requests, value.String(), fmt.Sprintf("must be equal to %s limit of %s", name, limit.String()))
 		case limited && value.Cmp(limit) > 0:
 			e.invalid(requests, value.String(), fmt.Sprintf("must be less than or equal to %s limit of %s", name, limit.String()))
-		case !limited && !overcommit(name):
+		case !limited && !Overcommit(name):
 			e.required(limits, "Limit must be set for non overcommitable resources")
 		}
 	}

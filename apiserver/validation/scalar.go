@@ -47,6 +47,11 @@ func DNSSubdomain(value string, path *field.Path) field.ErrorList {
 	return messages(validation.IsDNS1123Subdomain(value), value, path)
 }
 
+// ConfigMapKey checks a key of a ConfigMap or Secret.
+func ConfigMapKey(value string, path *field.Path) field.ErrorList {
+	return messages(validation.IsConfigMapKey(value), value, path)
+}
+
 // QualifiedName checks a name with an optional DNS prefix, as in "example.com/name".
 func QualifiedName(value string, path *field.Path) field.ErrorList {
 	return messages(validation.IsQualifiedName(value), value, path)

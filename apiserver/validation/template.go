@@ -34,6 +34,13 @@ func ReplicatedTemplate(t, old *corev1.PodTemplateSpec, selector labels.Selector
 		e.invalid(at.Child("metadata", "labels"), t.Labels, "`selector` does not match template `labels`")
 	}
 	e.add(PodTemplate(t, old, at)...)
+	e.add(RunsForever(t, kind, at)...)
+	return e.list
+}
+
+// RunsForever checks that the pods of a template do not end.
+func RunsForever(t *corev1.PodTemplateSpec, kind string, at *field.Path) field.ErrorList {
+	var e errorList
 	if t.Spec.RestartPolicy != corev1.RestartPolicyAlways {
 		e.add(field.NotSupported(at.Child("spec", "restartPolicy"), t.Spec.RestartPolicy, []corev1.RestartPolicy{corev1.RestartPolicyAlways}))
 	}

@@ -234,7 +234,7 @@ func claimTemplate(e *errorList, t *corev1.PersistentVolumeClaimTemplate, at *fi
 	for _, f := range setMetaFields(&rest) {
 		e.forbidden(meta.Child(f), "cannot be set")
 	}
-	e.add(ClaimSpec(&t.Spec, at.Child("spec"))...)
+	e.add(ClaimSpec(&t.Spec, nil, at.Child("spec"))...)
 }
 
 func setMetaFields(m *metav1.ObjectMeta) (set []string) {

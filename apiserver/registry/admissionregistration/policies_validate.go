@@ -2,188 +2,190 @@ package admissionregistration
 
 import (
 	"context"
-	"regexp"
+	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
-	celgo "github.com/google/cel-go/cel"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/sets"
+	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	"k8s.io/apiserver/pkg/admission/plugin/cel"
-	"k8s.io/apiserver/pkg/cel/environment"
+	"k8s.io/client-go/util/jsonpath"
 )
-
-// typed is an expression in CEL with the type that it must have.
-type typed struct {
-	name, text string
-	kind       *celgo.Type
-}
-
-func (e *typed) GetName() string            { return e.name }
-func (e *typed) GetExpression() string      { return e.text }
-func (e *typed) ReturnTypes() []*celgo.Type { return []*celgo.Type{e.kind} }
-
-// identifier is what a variable may be called.
-var identifier = regexp.MustCompile(`^[_a-zA-Z][_a-zA-Z0-9]*$`)
 
 func validatePolicy(_ context.Context, p *admissionv1.ValidatingAdmissionPolicy) field.ErrorList {
 	at := field.NewPath("spec")
-	var errs field.ErrorList
-	if k := p.Spec.ParamKind; k != nil {
+	errs := policyHead(p.Spec.FailurePolicy, p.Spec.ParamKind, p.Spec.MatchConstraints, at)
+	errs = append(errs, validateConditions(at.Child("matchConditions"), p.Spec.MatchConditions)...)
+	c := newExpressions(p.Spec.ParamKind != nil)
+	c.variables(p.Spec.Variables, at.Child("variables"))
+	if len(p.Spec.Validations)+len(p.Spec.AuditAnnotations) == 0 {
+		const none = "validations or auditAnnotations must contain at least one item"
+		c.add(field.Required(at.Child("validations"), none), field.Required(at.Child("auditAnnotations"), none))
+	}
+	for i := range p.Spec.Validations {
+		c.validation(&p.Spec.Validations[i], at.Child("validations").Index(i))
+	}
+	c.auditAnnotations(p.Name, p.Spec.AuditAnnotations, at.Child("auditAnnotations"))
+	return append(errs, c.errs...)
+}
+
+func validateMutatingPolicy(_ context.Context, p *admissionv1.MutatingAdmissionPolicy) field.ErrorList {
+	at := field.NewPath("spec")
+	errs := policyHead(p.Spec.FailurePolicy, p.Spec.ParamKind, p.Spec.MatchConstraints, at)
+	errs = append(errs, mutableOnly(p.Spec.MatchConstraints, at.Child("matchConstraints"))...)
+	errs = append(errs, validateConditions(at.Child("matchConditions"), p.Spec.MatchConditions)...)
+	c := newExpressions(p.Spec.ParamKind != nil)
+	c.variables(p.Spec.Variables, at.Child("variables"))
+	if len(p.Spec.Mutations) == 0 {
+		c.add(field.Required(at.Child("mutations"), "mutations must contain at least one item"))
+	}
+	for i := range p.Spec.Mutations {
+		c.mutation(&p.Spec.Mutations[i], at.Child("mutations").Index(i))
+	}
+	switch r, here := p.Spec.ReinvocationPolicy, at.Child("reinvocationPolicy"); r {
+	case admissionv1.NeverReinvocationPolicy, admissionv1.IfNeededReinvocationPolicy:
+	case "":
+		c.add(field.Required(here, ""))
+	default:
+		c.add(field.NotSupported(here, r, []admissionv1.ReinvocationPolicyType{admissionv1.IfNeededReinvocationPolicy, admissionv1.NeverReinvocationPolicy}))
+	}
+	return append(errs, c.errs...)
+}
+
+// policyHead checks what both sorts of policies say first.
+func policyHead(failure *admissionv1.FailurePolicyType, k *admissionv1.ParamKind, m *admissionv1.MatchResources, at *field.Path) (errs field.ErrorList) {
+	if here := at.Child("failurePolicy"); failure == nil {
+		errs = append(errs, field.Required(here, ""))
+	} else if *failure != admissionv1.Fail && *failure != admissionv1.Ignore {
+		errs = append(errs, field.NotSupported(here, *failure, []admissionv1.FailurePolicyType{admissionv1.Fail, admissionv1.Ignore}))
+	}
+	if k != nil {
 		errs = append(errs, validateParamKind(at.Child("paramKind"), k)...)
 	}
-	if m := p.Spec.MatchConstraints; m == nil {
-		errs = append(errs, field.Required(at.Child("matchConstraints"), ""))
-	} else {
-		errs = append(errs, validateMatch(at.Child("matchConstraints"), m)...)
-		if len(m.ResourceRules) == 0 {
-			errs = append(errs, field.Required(at.Child("matchConstraints", "resourceRules"), ""))
-		}
+	if m == nil {
+		return append(errs, field.Required(at.Child("matchConstraints"), ""))
 	}
-	if f := p.Spec.FailurePolicy; f != nil && *f != admissionv1.Fail && *f != admissionv1.Ignore {
-		errs = append(errs, field.NotSupported(at.Child("failurePolicy"), *f, []string{"Fail", "Ignore"}))
+	errs = append(errs, validateMatch(at.Child("matchConstraints"), m)...)
+	if len(m.ResourceRules) == 0 {
+		errs = append(errs, field.Required(at.Child("matchConstraints", "resourceRules"), ""))
 	}
-	if len(p.Spec.Validations) == 0 && len(p.Spec.AuditAnnotations) == 0 {
-		errs = append(errs, field.Required(at.Child("validations"), "validations or auditAnnotations must be non-empty"),
-			field.Required(at.Child("auditAnnotations"), "validations or auditAnnotations must be non-empty"))
-	}
-	errs = append(errs, validateConditions(at.Child("matchConditions"), p.Spec.MatchConditions)...)
-	return append(errs, validateExpressions(at, p)...)
+	return errs
 }
 
-// validateExpressions compiles variables and what uses them.
-func validateExpressions(at *field.Path, p *admissionv1.ValidatingAdmissionPolicy) field.ErrorList {
-	if len(p.Spec.Variables) == 0 && len(p.Spec.Validations) == 0 && len(p.Spec.AuditAnnotations) == 0 {
+// mutableOnly refuses operations whose object cannot be changed.
+func mutableOnly(m *admissionv1.MatchResources, at *field.Path) (errs field.ErrorList) {
+	if m == nil {
 		return nil
 	}
-	c, err := cel.NewCompositedCompiler(environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()))
-	if err != nil {
-		return field.ErrorList{field.InternalError(at, err)}
-	}
-	declared := cel.OptionalVariableDeclarations{HasParams: p.Spec.ParamKind != nil, HasAuthorizer: true}
-	var errs field.ErrorList
-	names := sets.New[string]()
-	for i, v := range p.Spec.Variables {
-		here := at.Child("variables").Index(i)
-		switch {
-		case v.Name == "":
-			errs = append(errs, field.Required(here.Child("name"), "name is not specified"))
-		case !identifier.MatchString(v.Name):
-			errs = append(errs, field.Invalid(here.Child("name"), v.Name, "name is not a valid CEL identifier"))
-		case names.Has(v.Name):
-			errs = append(errs, field.Duplicate(here.Child("name"), v.Name))
-		}
-		names.Insert(v.Name)
-		if strings.TrimSpace(v.Expression) == "" {
-			errs = append(errs, field.Required(here.Child("expression"), "expression is not specified"))
-			continue
-		}
-		if r := c.CompileAndStoreVariable(&typed{v.Name, v.Expression, celgo.AnyType}, declared, environment.NewExpressions); r.Error != nil {
-			errs = append(errs, field.Invalid(here.Child("expression"), v.Expression, r.Error.Detail))
-		}
-	}
-	check := func(here *field.Path, text string, kind *celgo.Type, declared cel.OptionalVariableDeclarations) {
-		if strings.TrimSpace(text) == "" {
-			errs = append(errs, field.Required(here, "expression is not specified"))
-		} else if r := c.CompileCELExpression(&typed{text: text, kind: kind}, declared, environment.NewExpressions); r.Error != nil {
-			errs = append(errs, field.Invalid(here, text, r.Error.Detail))
-		}
-	}
-	for i, v := range p.Spec.Validations {
-		here := at.Child("validations").Index(i)
-		check(here.Child("expression"), v.Expression, celgo.BoolType, declared)
-		if strings.Contains(v.Expression, "\n") && v.Message == "" {
-			errs = append(errs, field.Required(here.Child("message"), "message must be specified if expression contains line breaks"))
-		}
-		if strings.Contains(v.Message, "\n") {
-			errs = append(errs, field.Invalid(here.Child("message"), v.Message, "message must not contain line breaks"))
-		}
-		if v.MessageExpression != "" {
-			plain := declared
-			plain.HasAuthorizer = false
-			check(here.Child("messageExpression"), v.MessageExpression, celgo.StringType, plain)
-		}
-		known := []metav1.StatusReason{metav1.StatusReasonForbidden, metav1.StatusReasonInvalid, metav1.StatusReasonRequestEntityTooLarge, metav1.StatusReasonUnauthorized}
-		if v.Reason != nil && !slices.Contains(known, *v.Reason) {
-			errs = append(errs, field.NotSupported(here.Child("reason"), *v.Reason, known))
+	mutable := []admissionv1.OperationType{admissionv1.OperationAll, admissionv1.Connect, admissionv1.Create, admissionv1.Update}
+	for _, r := range m.ResourceRules {
+		for _, op := range r.Operations {
+			if !slices.Contains(mutable, op) {
+				errs = append(errs, field.NotSupported(at.Child("resourceRules", "operations"), op, mutable))
+			}
 		}
 	}
 	return errs
 }
 
-func validateParamKind(at *field.Path, k *admissionv1.ParamKind) field.ErrorList {
-	var errs field.ErrorList
-	if k.APIVersion == "" {
-		errs = append(errs, field.Required(at.Child("apiVersion"), ""))
-	} else if _, err := schema.ParseGroupVersion(k.APIVersion); err != nil {
-		errs = append(errs, field.Invalid(at.Child("apiVersion"), k.APIVersion, err.Error()))
+func validateParamKind(at *field.Path, k *admissionv1.ParamKind) (errs field.ErrorList) {
+	version := at.Child("apiVersion")
+	group, v, err := splitVersion(k.APIVersion)
+	switch {
+	case k.APIVersion == "":
+		errs = append(errs, field.Required(version, ""))
+	case err != nil:
+		errs = append(errs, field.Invalid(version, k.APIVersion, err.Error()))
+	default:
+		if bad := utilvalidation.IsDNS1123Subdomain(group); group != "" && len(bad) > 0 {
+			errs = append(errs, field.Invalid(version, group, strings.Join(bad, ",")))
+		}
+		if v == "" {
+			errs = append(errs, field.Invalid(version, k.APIVersion, "version must be specified"))
+		} else if bad := utilvalidation.IsDNS1035Label(v); len(bad) > 0 {
+			errs = append(errs, field.Invalid(version, v, strings.Join(bad, ",")))
+		}
 	}
-	if k.Kind == "" {
-		errs = append(errs, field.Required(at.Child("kind"), ""))
+	if here := at.Child("kind"); k.Kind == "" {
+		errs = append(errs, field.Required(here, ""))
+	} else if bad := utilvalidation.IsDNS1035Label(strings.ToLower(k.Kind)); len(bad) > 0 {
+		errs = append(errs, field.Invalid(here, k.Kind, "may have mixed case, but should otherwise match: "+strings.Join(bad, ",")))
 	}
 	return errs
 }
 
-func validateMatch(at *field.Path, m *admissionv1.MatchResources) field.ErrorList {
-	var errs field.ErrorList
-	if p := m.MatchPolicy; p != nil && *p != admissionv1.Exact && *p != admissionv1.Equivalent {
-		errs = append(errs, field.NotSupported(at.Child("matchPolicy"), *p, []string{"Equivalent", "Exact"}))
+func splitVersion(s string) (group, version string, err error) {
+	switch strings.Count(s, "/") {
+	case 0:
+		return "", s, nil
+	case 1:
+		group, version, _ = strings.Cut(s, "/")
+		return group, version, nil
 	}
-	options := metav1validation.LabelSelectorValidationOptions{}
-	errs = append(errs, metav1validation.ValidateLabelSelector(m.NamespaceSelector, options, at.Child("namespaceSelector"))...)
-	errs = append(errs, metav1validation.ValidateLabelSelector(m.ObjectSelector, options, at.Child("objectSelector"))...)
-	for name, list := range map[string][]admissionv1.NamedRuleWithOperations{"resourceRules": m.ResourceRules, "excludeResourceRules": m.ExcludeResourceRules} {
-		for i := range list {
-			errs = append(errs, validateRule(at.Child(name).Index(i), &list[i].RuleWithOperations)...)
+	return "", "", fmt.Errorf("unexpected GroupVersion string: %v", s)
+}
+
+func validateMatch(at *field.Path, m *admissionv1.MatchResources) (errs field.ErrorList) {
+	if here := at.Child("matchPolicy"); m.MatchPolicy == nil {
+		errs = append(errs, field.Required(here, ""))
+	} else if p := *m.MatchPolicy; p != admissionv1.Exact && p != admissionv1.Equivalent {
+		errs = append(errs, field.NotSupported(here, p, []admissionv1.MatchPolicyType{admissionv1.Equivalent, admissionv1.Exact}))
+	}
+	for _, s := range []struct {
+		name     string
+		selector *metav1.LabelSelector
+	}{{"namespaceSelector", m.NamespaceSelector}, {"objectSelector", m.ObjectSelector}} {
+		if s.selector == nil {
+			errs = append(errs, field.Required(at.Child(s.name), ""))
+		} else {
+			errs = append(errs, metav1validation.ValidateLabelSelector(s.selector, metav1validation.LabelSelectorValidationOptions{}, at.Child(s.name))...)
 		}
+	}
+	for i := range m.ResourceRules {
+		errs = append(errs, namedRule(&m.ResourceRules[i], at.Child("resourceRules").Index(i))...)
+	}
+	for i := range m.ExcludeResourceRules {
+		errs = append(errs, namedRule(&m.ExcludeResourceRules[i], at.Child("excludeResourceRules").Index(i))...)
 	}
 	return errs
 }
 
-func validatePolicyBinding(_ context.Context, b *admissionv1.ValidatingAdmissionPolicyBinding) field.ErrorList {
-	at := field.NewPath("spec")
-	var errs field.ErrorList
-	if b.Spec.PolicyName == "" {
-		errs = append(errs, field.Required(at.Child("policyName"), ""))
-	}
-	if r := b.Spec.ParamRef; r != nil {
-		switch {
-		case r.Name != "" && r.Selector != nil:
-			errs = append(errs, field.Forbidden(at.Child("paramRef", "name"), "name and selector are mutually exclusive"))
-		case r.Name == "" && r.Selector == nil:
-			errs = append(errs, field.Required(at.Child("paramRef"), "one of name or selector must be specified"))
+func namedRule(r *admissionv1.NamedRuleWithOperations, at *field.Path) (errs field.ErrorList) {
+	for i, name := range r.ResourceNames {
+		here := at.Child("resourceNames").Index(i)
+		for _, m := range content.IsPathSegmentName(name) {
+			errs = append(errs, field.Invalid(here, name, m))
 		}
-		known := []admissionv1.ParameterNotFoundActionType{admissionv1.AllowAction, admissionv1.DenyAction}
-		if r.ParameterNotFoundAction == nil {
-			errs = append(errs, field.Required(at.Child("paramRef", "parameterNotFoundAction"), ""))
-		} else if !slices.Contains(known, *r.ParameterNotFoundAction) {
-			errs = append(errs, field.NotSupported(at.Child("paramRef", "parameterNotFoundAction"), *r.ParameterNotFoundAction, known))
+		if slices.Contains(r.ResourceNames[:i], name) {
+			errs = append(errs, field.Duplicate(here, name))
 		}
 	}
-	if b.Spec.MatchResources != nil {
-		errs = append(errs, validateMatch(at.Child("matchResources"), b.Spec.MatchResources)...)
-	}
-	actions := at.Child("validationActions")
-	if len(b.Spec.ValidationActions) == 0 {
-		errs = append(errs, field.Required(actions, "at least one validation action is required"))
-	}
-	known := []admissionv1.ValidationAction{admissionv1.Audit, admissionv1.Deny, admissionv1.Warn}
-	seen := sets.New[admissionv1.ValidationAction]()
-	for i, a := range b.Spec.ValidationActions {
-		switch {
-		case !slices.Contains(known, a):
-			errs = append(errs, field.NotSupported(actions.Index(i), a, known))
-		case seen.Has(a):
-			errs = append(errs, field.Duplicate(actions.Index(i), a))
-		}
-		seen.Insert(a)
-	}
-	if seen.Has(admissionv1.Deny) && seen.Has(admissionv1.Warn) {
-		errs = append(errs, field.Invalid(actions, b.Spec.ValidationActions, "must not contain both Deny and Warn (repeating the same validation failure information in the API response and headers serves no purpose)"))
-	}
-	return errs
+	return append(errs, validateRule(at, &r.RuleWithOperations)...)
 }
+
+// policyStatus checks what the type checker says of a policy.
+func policyStatus(s *admissionv1.ValidatingAdmissionPolicyStatus) (errs field.ErrorList) {
+	at := field.NewPath("status")
+	if s.TypeChecking != nil {
+		for i, w := range s.TypeChecking.ExpressionWarnings {
+			here := at.Child("typeChecking", "expressionWarnings").Index(i)
+			if w.Warning == "" {
+				errs = append(errs, field.Required(here.Child("warning"), ""))
+			}
+			ref := strings.TrimSpace(w.FieldRef)
+			if ref == "" {
+				errs = append(errs, field.Required(here.Child("fieldRef"), ""))
+			} else if err := jsonpath.New("spec").Parse("{" + ref + "}"); err != nil {
+				errs = append(errs, field.Invalid(here.Child("fieldRef"), ref, fmt.Sprintf("invalid JSONPath: %v", err)))
+			}
+		}
+	}
+	return append(errs, metav1validation.ValidateConditions(s.Conditions, at.Child("conditions"))...)
+}
+
+// errNoCompiler is what is reported when expressions cannot be compiled at all.
+var errNoCompiler = errors.New("the compiler of expressions could not be made")

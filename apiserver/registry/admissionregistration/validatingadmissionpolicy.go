@@ -25,6 +25,10 @@ func validatingAdmissionPolicies() *registry.Resource {
 		return validatePolicy(ctx, p)
 	}
 	s.Fixed.NoUnconditionalUpdate = true
+	status := validatingAdmissionPolicyHalves.StatusKeepingMeta()
+	status.ValidateChange = func(_ context.Context, p, _ *admissionv1.ValidatingAdmissionPolicy) field.ErrorList {
+		return policyStatus(&p.Status)
+	}
 	return &registry.Resource{
 		GVR:        version.WithResource("validatingadmissionpolicies"),
 		Kind:       "ValidatingAdmissionPolicy",
@@ -33,6 +37,6 @@ func validatingAdmissionPolicies() *registry.Resource {
 		New:        kind.Make[admissionv1.ValidatingAdmissionPolicy],
 		NewList:    kind.Make[admissionv1.ValidatingAdmissionPolicyList],
 		Strategy:   s,
-		Status:     validatingAdmissionPolicyHalves.StatusKeepingMeta(),
+		Status:     status,
 	}
 }

@@ -127,7 +127,7 @@ func validateClient(at *field.Path, c *admissionv1.WebhookClientConfig) field.Er
 		if c.Service.Port != nil {
 			port = *c.Service.Port
 		}
-		errs = append(errs, webhook.ValidateWebhookService(at.Child("service"), c.Service.Namespace, c.Service.Name, c.Service.Path, port)...)
+		errs = append(errs, webhook.ValidateWebhookService(at.Child("service"), c.Service.Name, c.Service.Namespace, c.Service.Path, port)...)
 	}
 	return errs
 }
@@ -203,7 +203,14 @@ func validateResources(at *field.Path, list []string) field.ErrorList {
 			everyResource.Insert(s)
 		}
 	}
-	if len(list) > 1 && slices.Contains(list, "*") && !slices.ContainsFunc(list, func(p string) bool { return strings.Contains(p, "/") }) {
+	// As upstream, of the resources without a subresource the last one counts.
+	last := ""
+	for _, path := range list {
+		if !strings.Contains(path, "/") && path != "" {
+			last = path
+		}
+	}
+	if slices.Contains(list, "*") && last != "*" {
 		errs = append(errs, field.Invalid(at, list, "if '*' is present, must not specify other resources without subresources"))
 	}
 	return errs

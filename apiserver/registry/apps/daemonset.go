@@ -40,6 +40,12 @@ func daemonSets() *registry.Resource {
 		errs := daemonSetSpec(&ds.Spec, &old.Spec)
 		return append(errs, validation.Immutable(ds.Spec.Selector, old.Spec.Selector, field.NewPath("spec", "selector"))...)
 	}
+	s.WarningsFunc = func(_ context.Context, ds, old *appsv1.DaemonSet) []string {
+		if old != nil && templateGeneration(ds) == templateGeneration(old) {
+			return nil
+		}
+		return validation.TemplateWarnings(&ds.Spec.Template, templatePath)
+	}
 	status := daemonSetHalves.Status()
 	status.DefaultFunc = defaultDaemonSet
 	status.ValidateChange = func(_ context.Context, ds, old *appsv1.DaemonSet) field.ErrorList {

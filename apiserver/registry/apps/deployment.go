@@ -32,6 +32,15 @@ func deployments() *registry.Resource {
 		errs := deploymentSpec(&d.Spec, &old.Spec)
 		return append(errs, validation.Immutable(d.Spec.Selector, old.Spec.Selector, field.NewPath("spec", "selector"))...)
 	}
+	s.WarningsFunc = func(_ context.Context, d, old *appsv1.Deployment) []string {
+		switch {
+		case old == nil:
+			return validation.WorkloadWarnings(d.Name, &d.Spec.Template, templatePath)
+		case old.Generation != d.Generation:
+			return validation.TemplateWarnings(&d.Spec.Template, templatePath)
+		}
+		return nil
+	}
 	status := deploymentHalves.Status()
 	status.DefaultFunc = defaultDeployment
 	status.PrepareUpdate = func(_ context.Context, d, old *appsv1.Deployment) {

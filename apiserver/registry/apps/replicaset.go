@@ -29,6 +29,15 @@ func replicaSets() *registry.Resource {
 		errs := replicaSetSpec(&rs.Spec, &old.Spec)
 		return append(errs, validation.Immutable(rs.Spec.Selector, old.Spec.Selector, field.NewPath("spec", "selector"))...)
 	}
+	s.WarningsFunc = func(_ context.Context, rs, old *appsv1.ReplicaSet) []string {
+		switch {
+		case old == nil:
+			return validation.WorkloadWarnings(rs.Name, &rs.Spec.Template, templatePath)
+		case old.Generation != rs.Generation:
+			return validation.TemplateWarnings(&rs.Spec.Template, templatePath)
+		}
+		return nil
+	}
 	status := replicaSetHalves.Status()
 	status.DefaultFunc = defaultReplicaSet
 	status.ValidateChange = func(_ context.Context, rs, _ *appsv1.ReplicaSet) field.ErrorList { return replicaSetStatus(&rs.Status) }

@@ -12,6 +12,8 @@ import (
 
 type podTemplate = corev1.PodTemplateSpec
 
+var templatePath = field.NewPath("spec", "template")
+
 // oldTemplate returns the template of the old object, nil on create.
 func oldTemplate(update bool, of func() *podTemplate) *podTemplate {
 	if !update {

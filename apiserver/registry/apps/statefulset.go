@@ -8,6 +8,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -36,6 +37,7 @@ func statefulSets() *registry.Resource {
 		errs = append(errs, validation.Immutable(set.Spec.ServiceName, old.Spec.ServiceName, at.Child("serviceName"))...)
 		return append(errs, validation.Immutable(set.Spec.PodManagementPolicy, old.Spec.PodManagementPolicy, at.Child("podManagementPolicy"))...)
 	}
+	s.WarningsFunc = statefulSetWarnings
 	status := statefulSetHalves.Status()
 	status.DefaultFunc = defaultStatefulSet
 	status.ValidateChange = func(_ context.Context, set, old *appsv1.StatefulSet) field.ErrorList {
@@ -59,6 +61,24 @@ func statefulSets() *registry.Resource {
 	}
 }
 
+func statefulSetWarnings(_ context.Context, set, old *appsv1.StatefulSet) []string {
+	var list []string
+	if old == nil || old.Generation != set.Generation {
+		list = validation.TemplateWarnings(&set.Spec.Template, templatePath)
+	}
+	for i := range set.Spec.VolumeClaimTemplates {
+		at := field.NewPath("spec", "volumeClaimTemplates").Index(i)
+		if old != nil {
+			at = at.Child("Spec")
+		}
+		list = append(list, validation.ClaimSpecWarnings(&set.Spec.VolumeClaimTemplates[i].Spec, at)...)
+	}
+	if limit := set.Spec.RevisionHistoryLimit; limit != nil && *limit < 0 {
+		list = append(list, "spec.revisionHistoryLimit: a negative value retains all historical revisions; a value >= 0 is recommended")
+	}
+	return list
+}
+
 func defaultStatefulSet(set *appsv1.StatefulSet) {
 	spec := &set.Spec
 	defaults.PodTemplate(&spec.Template)
@@ -68,6 +88,7 @@ func defaultStatefulSet(set *appsv1.StatefulSet) {
 		if claim.Status.Phase == "" {
 			claim.Status.Phase = corev1.ClaimPending
 		}
+		claim.TypeMeta = metav1.TypeMeta{Kind: "PersistentVolumeClaim", APIVersion: "v1"}
 	}
 	setInt(&spec.Replicas, 1)
 	setInt(&spec.RevisionHistoryLimit, 10)
@@ -112,9 +133,9 @@ func statefulSetSpec(spec, old *appsv1.StatefulSetSpec) field.ErrorList {
 		errs = append(errs, claimRetention(p.WhenDeleted, path.Child("whenDeleted"))...)
 		errs = append(errs, claimRetention(p.WhenScaled, path.Child("whenScaled"))...)
 	}
-	if old == nil || !validation.Equal(spec.VolumeClaimTemplates, old.VolumeClaimTemplates) {
+	if old == nil {
 		for i := range spec.VolumeClaimTemplates {
-			errs = append(errs, validation.ClaimSpec(&spec.VolumeClaimTemplates[i].Spec, at.Child("volumeClaimTemplates").Index(i).Child("spec"))...)
+			errs = append(errs, validation.ClaimSpec(&spec.VolumeClaimTemplates[i].Spec, nil, at.Child("volumeClaimTemplates").Index(i).Child("spec"))...)
 		}
 	}
 	errs = append(errs, nonnegative(at, number{"replicas", spec.Replicas}, number{"minReadySeconds", &spec.MinReadySeconds})...)
@@ -129,7 +150,13 @@ func statefulSetSpec(spec, old *appsv1.StatefulSetSpec) field.ErrorList {
 	if old != nil {
 		before = statefulSetTemplate(old)
 	}
-	return append(errs, selectorAndTemplate(spec.Selector, template, before, "StatefulSet", "empty selector is invalid for statefulset", at)...)
+	errs = append(errs, selectorRules(spec.Selector, "empty selector is invalid for statefulset", at.Child("selector"))...)
+	if selector, err := metav1.LabelSelectorAsSelector(spec.Selector); err != nil {
+		errs = append(errs, field.Invalid(at.Child("selector"), spec.Selector, ""))
+	} else {
+		return append(errs, validation.ReplicatedTemplate(template, before, selector, "StatefulSet", at.Child("template"))...)
+	}
+	return append(errs, validation.RunsForever(template, "StatefulSet", at.Child("template"))...)
 }
 
 // statefulSetTemplate returns the template as pods get it: with the volumes of

@@ -32,6 +32,7 @@ func cronJobs() *registry.Resource {
 	s.ValidateChange = func(_ context.Context, cj, old *batchv1.CronJob) field.ErrorList {
 		return cronJobSpec(&cj.Spec, &old.Spec)
 	}
+	s.WarningsFunc = cronJobWarnings
 	status := cronJobHalves.Status()
 	status.DefaultFunc = defaultCronJob
 	return &registry.Resource{
@@ -46,6 +47,21 @@ func cronJobs() *registry.Resource {
 		Strategy:   s,
 		Status:     status,
 	}
+}
+
+func cronJobWarnings(_ context.Context, cj, old *batchv1.CronJob) []string {
+	at, job := field.NewPath("spec", "jobTemplate", "spec"), &cj.Spec.JobTemplate.Spec
+	if old == nil {
+		return append(validation.WorkloadWarnings(cj.Name, &job.Template, at.Child("template")), indexWarnings(job, at)...)
+	}
+	var list []string
+	if old.Generation != cj.Generation {
+		list = jobSpecWarnings(job, at)
+	}
+	if strings.Contains(cj.Spec.Schedule, "TZ") {
+		list = append(list, "cannot use TZ or CRON_TZ in spec.spec.schedule, use timeZone instead, see https://kubernetes.io/docs/concepts/workloads/controllers/cron-jobs/ for more details")
+	}
+	return list
 }
 
 func defaultCronJob(cj *batchv1.CronJob) {

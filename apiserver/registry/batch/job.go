@@ -17,6 +17,7 @@ import (
 	"github.com/periplus/periplus/apiserver/defaults"
 	"github.com/periplus/periplus/apiserver/registry"
 	"github.com/periplus/periplus/apiserver/registry/kind"
+	"github.com/periplus/periplus/apiserver/validation"
 )
 
 // The labels by which a Job finds its pods, and their names of before v1.27.
@@ -150,11 +151,25 @@ func generateSelector(job *batchv1.Job) {
 	}
 }
 
-func jobWarnings(_ context.Context, job, _ *batchv1.Job) []string {
-	spec := &job.Spec
+func jobWarnings(_ context.Context, job, old *batchv1.Job) []string {
+	at := field.NewPath("spec")
+	switch {
+	case old == nil:
+		return append(validation.WorkloadWarnings(job.Name, &job.Spec.Template, at.Child("template")), indexWarnings(&job.Spec, at)...)
+	case old.Generation != job.Generation:
+		return jobSpecWarnings(&job.Spec, at)
+	}
+	return nil
+}
+
+func jobSpecWarnings(spec *batchv1.JobSpec, at *field.Path) []string {
+	return append(indexWarnings(spec, at), validation.TemplateWarnings(&spec.Template, at.Child("template"))...)
+}
+
+func indexWarnings(spec *batchv1.JobSpec, at *field.Path) []string {
 	indexed := spec.CompletionMode != nil && *spec.CompletionMode == batchv1.IndexedCompletion
 	if indexed && spec.Completions != nil && *spec.Completions > 100_000 && spec.Parallelism != nil && *spec.Parallelism > 10_000 {
-		return []string{"In Indexed Jobs with a number of completions higher than 10^5 and a parallelism higher than 10^4, Kubernetes might not be able to track completedIndexes when a big number of indexes fail"}
+		return []string{at.String() + ": In Indexed Jobs with a number of completions higher than 10^5 and a parallelism higher than 10^4, Kubernetes might not be able to track completedIndexes when a big number of indexes fail"}
 	}
 	return nil
 }

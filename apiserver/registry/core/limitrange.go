@@ -5,6 +5,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/uuid"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/periplus/periplus/apiserver/defaults"
 	"github.com/periplus/periplus/apiserver/registry"
@@ -31,7 +32,9 @@ func limitRanges() *registry.Resource {
 					obj.Name = string(uuid.NewUUID())
 				}
 			},
-			Fixed: registry.Traits{CreateOnUpdate: true},
+			ValidateCreate: func(_ context.Context, obj *corev1.LimitRange) field.ErrorList { return limitRangeSpec(&obj.Spec) },
+			ValidateChange: func(_ context.Context, obj, _ *corev1.LimitRange) field.ErrorList { return limitRangeSpec(&obj.Spec) },
+			Fixed:          registry.Traits{CreateOnUpdate: true},
 		},
 	}
 }

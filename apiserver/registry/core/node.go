@@ -26,12 +26,26 @@ func nodes() *registry.Resource {
 	s := registry.Funcs[*corev1.Node]{
 		DefaultFunc: defaultNode,
 		// A new node may bring its status along: kubelets register with it.
-		PrepareUpdate:  func(_ context.Context, node, old *corev1.Node) { nodeHalves.KeepStatus(node, old) },
+		PrepareCreate: func(_ context.Context, node *corev1.Node) { dropNodeFields(node, nil) },
+		PrepareUpdate: func(_ context.Context, node, old *corev1.Node) {
+			nodeHalves.KeepStatus(node, old)
+			dropNodeFields(node, old)
+		},
 		ValidateCreate: validateNode,
-		ValidateChange: validateNodeUpdate,
+		ValidateChange: func(ctx context.Context, node, old *corev1.Node) field.ErrorList {
+			return append(validateNode(ctx, node), validateNodeUpdate(ctx, node, old)...)
+		},
+		WarningsFunc: nodeWarnings,
 	}
 	status := nodeHalves.Status()
 	status.DefaultFunc = defaultNode
+	status.PrepareUpdate = func(_ context.Context, node, old *corev1.Node) {
+		node.Spec = old.Spec
+		if old.Status.Config == nil {
+			node.Status.Config = nil
+		}
+	}
+	status.WarningsFunc = nodeWarnings
 	status.ValidateChange = validateNodeUpdate
 	return &registry.Resource{
 		GVR:              version.WithResource("nodes"),
@@ -104,6 +118,7 @@ func validateNodeUpdate(_ context.Context, node, old *corev1.Node) field.ErrorLi
 	default:
 		errs = append(errs, field.Invalid(spec.Child("providerID"), nil, "field cannot be modified once set"))
 	}
+	errs = append(errs, nodeConfig(node)...)
 	errs = append(errs, validation.Taints(node.Spec.Taints, field.NewPath("metadata", "taints"))...)
 	if node.Spec.DoNotUseExternalID != old.Spec.DoNotUseExternalID {
 		errs = append(errs, field.Forbidden(spec.Child("externalID"), "may not be updated"))

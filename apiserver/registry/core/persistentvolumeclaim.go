@@ -25,21 +25,35 @@ func persistentVolumeClaims() *registry.Resource {
 		DefaultFunc: defaultClaim,
 		PrepareCreate: func(_ context.Context, claim *corev1.PersistentVolumeClaim) {
 			claim.Status = corev1.PersistentVolumeClaimStatus{Phase: corev1.ClaimPending}
+			keepDataSources(&claim.Spec, nil)
 			syncDataSources(&claim.Spec)
 		},
 		PrepareUpdate: func(_ context.Context, claim, old *corev1.PersistentVolumeClaim) {
 			claim.Status = old.Status
+			keepDataSources(&claim.Spec, &old.Spec)
 			syncDataSources(&claim.Spec)
 		},
 		ValidateCreate: func(_ context.Context, claim *corev1.PersistentVolumeClaim) field.ErrorList {
-			return validation.ClaimSpec(&claim.Spec, field.NewPath("spec"))
+			return validation.ClaimSpec(&claim.Spec, nil, field.NewPath("spec"))
 		},
 		ValidateChange: func(_ context.Context, claim, old *corev1.PersistentVolumeClaim) field.ErrorList {
 			return claimUpdate(claim, old)
 		},
 	}
+	s.WarningsFunc = func(_ context.Context, claim, _ *corev1.PersistentVolumeClaim) []string {
+		return append(classAnnotationWarnings(claim.Annotations, false), validation.ClaimSpecWarnings(&claim.Spec, field.NewPath("spec"))...)
+	}
 	status := persistentVolumeClaimHalves.Status()
 	status.DefaultFunc = defaultClaim
+	status.PrepareUpdate = func(_ context.Context, claim, old *corev1.PersistentVolumeClaim) {
+		claim.Spec = old.Spec
+		if old.Status.HealthStatus == nil {
+			claim.Status.HealthStatus = nil // KEP-1432, off
+		}
+	}
+	status.ValidateChange = func(_ context.Context, claim, _ *corev1.PersistentVolumeClaim) field.ErrorList {
+		return validation.ClaimStatus(claim)
+	}
 	return &registry.Resource{
 		GVR:              version.WithResource("persistentvolumeclaims"),
 		Kind:             "PersistentVolumeClaim",
@@ -60,22 +74,40 @@ func persistentVolumeClaims() *registry.Resource {
 func defaultClaim(claim *corev1.PersistentVolumeClaim) {
 	defaults.ClaimSpec(&claim.Spec)
 	defaults.Resources(claim.Status.Capacity)
+	defaults.Resources(claim.Status.AllocatedResources)
 	if claim.Status.Phase == "" {
 		claim.Status.Phase = corev1.ClaimPending
 	}
 }
 
-// syncDataSources copies dataSource and dataSourceRef to one another where only
-// one is set, and drops sources in other namespaces (alpha, off).
-func syncDataSources(spec *corev1.PersistentVolumeClaimSpec) {
-	if spec.DataSourceRef != nil {
-		spec.DataSourceRef.Namespace = nil
+// keepDataSources drops what a new claim cannot have as source: with dataSource
+// alone anything but claims and snapshots, and what is in other namespaces (alpha, off).
+func keepDataSources(spec, old *corev1.PersistentVolumeClaimSpec) {
+	if r := spec.DataSourceRef; r != nil && r.Namespace != nil && *r.Namespace != "" && (old == nil || old.DataSourceRef == nil) {
+		spec.DataSourceRef = nil
 	}
+	s := spec.DataSource
+	if s == nil || spec.DataSourceRef != nil || old != nil && (old.DataSource != nil || old.DataSourceRef != nil) {
+		return
+	}
+	group := ""
+	if s.APIGroup != nil {
+		group = *s.APIGroup
+	}
+	claim, snapshot := s.Kind == "PersistentVolumeClaim" && group == "", s.Kind == "VolumeSnapshot" && group == "snapshot.storage.k8s.io"
+	if !claim && !snapshot {
+		spec.DataSource = nil
+	}
+}
+
+// syncDataSources copies dataSource and dataSourceRef to one another where only
+// one is set.
+func syncDataSources(spec *corev1.PersistentVolumeClaimSpec) {
 	switch {
 	case spec.DataSource != nil && spec.DataSourceRef == nil:
 		s := spec.DataSource
 		spec.DataSourceRef = &corev1.TypedObjectReference{APIGroup: s.APIGroup, Kind: s.Kind, Name: s.Name}
-	case spec.DataSource == nil && spec.DataSourceRef != nil:
+	case spec.DataSource == nil && spec.DataSourceRef != nil && (spec.DataSourceRef.Namespace == nil || *spec.DataSourceRef.Namespace == ""):
 		r := spec.DataSourceRef
 		spec.DataSource = &corev1.TypedLocalObjectReference{APIGroup: r.APIGroup, Kind: r.Kind, Name: r.Name}
 	}
@@ -85,20 +117,21 @@ func syncDataSources(spec *corev1.PersistentVolumeClaimSpec) {
 // there was none, and a bound claim to grow or change its attributes.
 func claimUpdate(claim, old *corev1.PersistentVolumeClaim) field.ErrorList {
 	at := field.NewPath("spec")
-	errs := validation.ClaimSpec(&claim.Spec, at)
-	if value := claim.Annotations[corev1.BetaStorageClassAnnotation]; value != old.Annotations[corev1.BetaStorageClassAnnotation] {
-		errs = append(errs, field.Invalid(field.NewPath("metadata", "annotations", corev1.BetaStorageClassAnnotation), value, validation.ImmutableError))
-	}
+	errs := validation.ClaimSpec(&claim.Spec, &old.Spec, at)
 	now, before := claim.Spec.DeepCopy(), old.Spec.DeepCopy()
 	syncDataSources(before)
 	if before.VolumeName == "" {
 		before.VolumeName = now.VolumeName
 	}
-	if now.StorageClassName != nil && before.StorageClassName == nil {
-		annotated, ok := old.Annotations[corev1.BetaStorageClassAnnotation]
-		if !ok || *now.StorageClassName == annotated {
-			now.StorageClassName = nil
-		}
+	annotated, had := old.Annotations[corev1.BetaStorageClassAnnotation]
+	value, has := claim.Annotations[corev1.BetaStorageClassAnnotation]
+	named := now.StorageClassName != nil && before.StorageClassName == nil && (!had || *now.StorageClassName == annotated)
+	// An annotation may become the field.
+	if !(had && named && (!has || value == annotated)) && value != annotated {
+		errs = append(errs, field.Invalid(field.NewPath("metadata", "annotations", corev1.BetaStorageClassAnnotation), value, validation.ImmutableError))
+	}
+	if named {
+		now.StorageClassName = nil
 	}
 	if claim.Status.Phase == corev1.ClaimBound {
 		if now.Resources.Requests != nil {
@@ -123,4 +156,19 @@ func claimUpdate(claim, old *corev1.PersistentVolumeClaim) field.ErrorList {
 		}
 	}
 	return errs
+}
+
+// classAnnotationWarnings are about the annotation that named the class before
+// spec.storageClassName, and of volumes the one that held mount options.
+func classAnnotationWarnings(annotations map[string]string, volume bool) (list []string) {
+	say := func(key, text string) {
+		if _, ok := annotations[key]; ok {
+			list = append(list, "metadata.annotations["+key+"]: "+text)
+		}
+	}
+	say(corev1.BetaStorageClassAnnotation, `deprecated since v1.8; use "storageClassName" attribute instead`)
+	if volume {
+		say(corev1.MountOptionAnnotation, `deprecated since v1.31; use "mountOptions" attribute instead`)
+	}
+	return list
 }

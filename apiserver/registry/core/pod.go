@@ -60,14 +60,16 @@ func podFields(obj runtime.Object) fields.Set {
 	}
 }
 
+// podWarnings looks at new pods only: what updates them is seldom a person.
 func podWarnings(_ context.Context, pod, old *corev1.Pod) []string {
 	if old != nil {
 		return nil
 	}
+	list := validation.PodWarnings(&pod.Spec, &pod.ObjectMeta, nil)
 	if bad := utilvalidation.IsDNS1123Label(pod.Name); len(bad) > 0 {
-		return []string{fmt.Sprintf("metadata.name: this is used in the Pod's hostname, which can result in surprising behavior; a DNS label is recommended: %v", bad)}
+		list = append(list, fmt.Sprintf("metadata.name: this is used in the Pod's hostname, which can result in surprising behavior; a DNS label is recommended: %v", bad))
 	}
-	return nil
+	return list
 }
 
 // podGraceful gives a running pod the time that it asks for: its kubelet ends

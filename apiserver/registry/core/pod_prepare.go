@@ -9,11 +9,12 @@ import (
 
 	"github.com/periplus/periplus/apiserver/defaults"
 	"github.com/periplus/periplus/apiserver/registry/kind"
+	"github.com/periplus/periplus/apiserver/request"
 	"github.com/periplus/periplus/apiserver/validation"
 )
 
 // preparePod sets what a new pod starts with: phase Pending and its QoS class.
-func preparePod(_ context.Context, pod *corev1.Pod) {
+func preparePod(ctx context.Context, pod *corev1.Pod) {
 	pod.Generation = 1
 	pod.Status = corev1.PodStatus{Phase: corev1.PodPending}
 	defaults.DropAlphaPodFields(&pod.Spec)
@@ -27,7 +28,7 @@ func preparePod(_ context.Context, pod *corev1.Pod) {
 		}}
 	}
 	mergeLabelKeys(pod)
-	profilesFromAnnotations(pod)
+	profilesFromAnnotations(ctx, pod)
 	defaults.PodLevelResources(pod)
 	pod.Status.QOSClass = validation.QOSClass(pod)
 }
@@ -85,8 +86,9 @@ func mergeLabelKeys(pod *corev1.Pod) {
 }
 
 // profilesFromAnnotations moves the deprecated AppArmor annotations into the
-// fields that replaced them.
-func profilesFromAnnotations(pod *corev1.Pod) {
+// fields that replaced them, and warns of those that say something else than the
+// fields.
+func profilesFromAnnotations(ctx context.Context, pod *corev1.Pod) {
 	if len(pod.Annotations) == 0 || pod.Spec.OS != nil && pod.Spec.OS.Name == corev1.Windows {
 		return
 	}
@@ -97,31 +99,25 @@ func profilesFromAnnotations(pod *corev1.Pod) {
 	for _, containers := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
 		for i := range containers {
 			c := &containers[i]
-			value, ok := pod.Annotations[corev1.DeprecatedAppArmorBetaContainerAnnotationKeyPrefix+c.Name]
+			key := corev1.DeprecatedAppArmorBetaContainerAnnotationKeyPrefix + c.Name
+			value, ok := pod.Annotations[key]
 			if !ok || c.SecurityContext != nil && c.SecurityContext.AppArmorProfile != nil {
 				continue
 			}
-			profile := appArmorOf(value)
-			if profile == nil || validation.Equal(profile, whole) {
+			profile := validation.AppArmorFromAnnotation(value)
+			if profile != nil && profile.LocalhostProfile != nil && strings.TrimSpace(*profile.LocalhostProfile) != *profile.LocalhostProfile {
+				profile = nil
+			}
+			if profile != nil && validation.Equal(profile, whole) {
 				continue
 			}
-			if c.SecurityContext == nil {
-				c.SecurityContext = &corev1.SecurityContext{}
+			if profile != nil {
+				if c.SecurityContext == nil {
+					c.SecurityContext = &corev1.SecurityContext{}
+				}
+				c.SecurityContext.AppArmorProfile = profile
 			}
-			c.SecurityContext.AppArmorProfile = profile
+			request.Warn(ctx, "metadata.annotations["+key+"]: "+validation.AppArmorDeprecated)
 		}
-	}
-}
-
-func appArmorOf(annotation string) *corev1.AppArmorProfile {
-	switch file, local := strings.CutPrefix(annotation, corev1.DeprecatedAppArmorBetaProfileNamePrefix); {
-	case annotation == corev1.DeprecatedAppArmorBetaProfileNameUnconfined:
-		return &corev1.AppArmorProfile{Type: corev1.AppArmorProfileTypeUnconfined}
-	case annotation == corev1.DeprecatedAppArmorBetaProfileRuntimeDefault:
-		return &corev1.AppArmorProfile{Type: corev1.AppArmorProfileTypeRuntimeDefault}
-	case local && file != "" && strings.TrimSpace(file) == file:
-		return &corev1.AppArmorProfile{Type: corev1.AppArmorProfileTypeLocalhost, LocalhostProfile: &file}
-	default:
-		return nil
 	}
 }

@@ -17,17 +17,65 @@ import (
 // with it, owners may not.
 func podStatus() registry.Strategy {
 	return registry.Funcs[*corev1.Pod]{
-		DefaultFunc: defaults.Pod,
+		DefaultFunc: defaultPodStatus,
 		PrepareUpdate: func(_ context.Context, pod, old *corev1.Pod) {
 			pod.Spec = old.Spec
 			pod.Generation = old.Generation
 			pod.DeletionTimestamp, pod.DeletionGracePeriodSeconds = old.DeletionTimestamp, old.DeletionGracePeriodSeconds
 			pod.OwnerReferences = old.OwnerReferences
 			keepPodStatus(&pod.Status, &old.Status)
+			dropAlphaStatus(&pod.Status, &old.Status)
 		},
 		ValidateChange: func(_ context.Context, pod, old *corev1.Pod) field.ErrorList {
 			return validation.PodStatusUpdate(pod, old)
 		},
+		WarningsFunc: func(_ context.Context, pod, _ *corev1.Pod) (list []string) {
+			for i, ip := range pod.Status.PodIPs {
+				list = append(list, validation.IPWarning(field.NewPath("status", "podIPs").Index(i).Child("ip"), ip.IP)...)
+			}
+			for i, ip := range pod.Status.HostIPs {
+				list = append(list, validation.IPWarning(field.NewPath("status", "hostIPs").Index(i).Child("ip"), ip.IP)...)
+			}
+			return list
+		},
+	}
+}
+
+// defaultPodStatus also rounds the amounts that a kubelet reports.
+func defaultPodStatus(pod *corev1.Pod) {
+	defaults.Pod(pod)
+	s := &pod.Status
+	defaults.Resources(s.AllocatedResources)
+	requirements := func(r *corev1.ResourceRequirements) {
+		if r != nil {
+			defaults.Resources(r.Limits)
+			defaults.Resources(r.Requests)
+		}
+	}
+	requirements(s.Resources)
+	for _, list := range [][]corev1.ContainerStatus{s.ContainerStatuses, s.InitContainerStatuses, s.EphemeralContainerStatuses} {
+		for i := range list {
+			defaults.Resources(list[i].AllocatedResources)
+			requirements(list[i].Resources)
+		}
+	}
+}
+
+// dropAlphaStatus removes what features that are off would say: the health of
+// volumes (KEP-1432), digests of image volumes, claims for resources of nodes.
+func dropAlphaStatus(status, old *corev1.PodStatus) {
+	if len(old.VolumeHealth) == 0 {
+		status.VolumeHealth = nil
+	}
+	if len(old.NodeAllocatableResourceClaimStatuses) == 0 {
+		status.NodeAllocatableResourceClaimStatuses = nil
+	}
+	for _, list := range [][]corev1.ContainerStatus{status.ContainerStatuses, status.InitContainerStatuses, status.EphemeralContainerStatuses} {
+		for i := range list {
+			for j := range list[i].VolumeMounts {
+				list[i].VolumeMounts[j].VolumeStatus = nil
+			}
+		}
 	}
 }
 

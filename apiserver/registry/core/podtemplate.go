@@ -21,6 +21,12 @@ func podTemplates() *registry.Resource {
 	s.ValidateChange = func(_ context.Context, obj, old *corev1.PodTemplate) field.ErrorList {
 		return validation.PodTemplate(&obj.Template, &old.Template, field.NewPath("template"))
 	}
+	s.WarningsFunc = func(_ context.Context, obj, old *corev1.PodTemplate) []string {
+		if old != nil && old.Generation == obj.Generation {
+			return nil
+		}
+		return validation.TemplateWarnings(&obj.Template, field.NewPath("template"))
+	}
 	return &registry.Resource{
 		GVR:        version.WithResource("podtemplates"),
 		Kind:       "PodTemplate",

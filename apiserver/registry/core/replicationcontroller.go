@@ -28,6 +28,21 @@ func replicationControllers() *registry.Resource {
 	s.ValidateChange = func(_ context.Context, rc, old *corev1.ReplicationController) field.ErrorList {
 		return replicationControllerSpec(&rc.Spec, &old.Spec)
 	}
+	status := replicationControllerHalves.Status()
+	status.DefaultFunc = defaultReplicationController
+	status.ValidateChange = func(_ context.Context, rc, _ *corev1.ReplicationController) field.ErrorList {
+		return replicationControllerStatus(&rc.Status)
+	}
+	s.WarningsFunc = func(_ context.Context, rc, old *corev1.ReplicationController) []string {
+		at := field.NewPath("spec", "template")
+		switch {
+		case old == nil && rc.Spec.Template != nil:
+			return validation.WorkloadWarnings(rc.Name, rc.Spec.Template, at)
+		case old != nil && old.Generation != rc.Generation && old.Spec.Template != nil:
+			return validation.TemplateWarnings(old.Spec.Template, at) // of the old one, as upstream
+		}
+		return nil
+	}
 	return &registry.Resource{
 		GVR:              version.WithResource("replicationcontrollers"),
 		Kind:             "ReplicationController",
@@ -39,7 +54,7 @@ func replicationControllers() *registry.Resource {
 		NewList:          kind.Make[corev1.ReplicationControllerList],
 		StoragePrefix:    "controllers",
 		Strategy:         s,
-		Status:           replicationControllerHalves.Status(),
+		Status:           status,
 		SelectableFields: []string{"status.replicas"},
 		Fields: func(obj runtime.Object) fields.Set {
 			return fields.Set{"status.replicas": itoa(obj.(*corev1.ReplicationController).Status.Replicas)}
@@ -86,4 +101,23 @@ func replicationControllerSpec(spec, old *corev1.ReplicationControllerSpec) fiel
 		before = old.Template
 	}
 	return append(errs, validation.ReplicatedTemplate(spec.Template, before, labels.SelectorFromSet(spec.Selector), "ReplicationController", at.Child("template"))...)
+}
+
+func replicationControllerStatus(s *corev1.ReplicationControllerStatus) field.ErrorList {
+	at := field.NewPath("status")
+	errs := validation.Nonnegative(int64(s.Replicas), at.Child("replicas"))
+	errs = append(errs, validation.Nonnegative(s.ObservedGeneration, at.Child("observedGeneration"))...)
+	for _, n := range []struct {
+		name  string
+		value int32
+	}{{"fullyLabeledReplicas", s.FullyLabeledReplicas}, {"readyReplicas", s.ReadyReplicas}, {"availableReplicas", s.AvailableReplicas}} {
+		errs = append(errs, validation.Nonnegative(int64(n.value), at.Child(n.name))...)
+		if n.value > s.Replicas {
+			errs = append(errs, field.Invalid(at.Child(n.name), n.value, "cannot be greater than status.replicas"))
+		}
+	}
+	if s.AvailableReplicas > s.ReadyReplicas {
+		errs = append(errs, field.Invalid(at.Child("availableReplicas"), s.AvailableReplicas, "cannot be greater than readyReplicas"))
+	}
+	return errs
 }

@@ -2,6 +2,7 @@ package core
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/json"
 
 	corev1 "k8s.io/api/core/v1"
@@ -29,6 +30,16 @@ func secrets() *registry.Resource {
 			errs = append(errs, immutableData(secret.Immutable, old.Immutable, dataField{"data", secret.Data, old.Data})...)
 			return append(errs, secretData(secret)...)
 		},
+	}
+	s.WarningsFunc = func(_ context.Context, secret, _ *corev1.Secret) []string {
+		if secret.Type != corev1.SecretTypeTLS {
+			return nil
+		}
+		// Such a secret may be meant for something else than TLS: it is not refused.
+		if _, err := tls.X509KeyPair(secret.Data[corev1.TLSCertKey], secret.Data[corev1.TLSPrivateKeyKey]); err != nil {
+			return []string{err.Error()}
+		}
+		return nil
 	}
 	return &registry.Resource{
 		GVR:              version.WithResource("secrets"),

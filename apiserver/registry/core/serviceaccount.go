@@ -22,7 +22,14 @@ func serviceAccounts() *registry.Resource {
 		Strategy: registry.Funcs[*corev1.ServiceAccount]{
 			PrepareCreate: func(_ context.Context, account *corev1.ServiceAccount) { onlyNames(account) },
 			PrepareUpdate: func(_ context.Context, account, _ *corev1.ServiceAccount) { onlyNames(account) },
-			Name:          apivalidation.ValidateServiceAccountName,
+			WarningsFunc: func(_ context.Context, account, old *corev1.ServiceAccount) []string {
+				const annotation = "kubernetes.io/enforce-mountable-secrets"
+				if _, ok := account.Annotations[annotation]; ok && old == nil {
+					return []string{"metadata.annotations[" + annotation + "]: deprecated in v1.32+; prefer separate namespaces to isolate access to mounted secrets"}
+				}
+				return nil
+			},
+			Name: apivalidation.ValidateServiceAccountName,
 		},
 	}
 }

@@ -29,21 +29,18 @@ func endpointSlices() *registry.Resource {
 				dropTopology(slice)
 			},
 			PrepareUpdate: func(_ context.Context, slice, old *discoveryv1.EndpointSlice) {
-				dropTopology(slice)
 				kind.SetGeneration(slice, old, changed(slice, old))
+				if !validation.Equal(slice.Endpoints, old.Endpoints) {
+					dropTopology(slice)
+				}
 			},
 			ValidateCreate: func(_ context.Context, slice *discoveryv1.EndpointSlice) field.ErrorList {
 				return validateSlice(slice, nil)
 			},
 			ValidateChange: func(_ context.Context, slice, old *discoveryv1.EndpointSlice) field.ErrorList {
-				return append(validateSlice(slice, old), validation.Immutable(slice.AddressType, old.AddressType, field.NewPath("addressType"))...)
+				return append(validateSlice(slice, old), validation.Frozen(slice.AddressType, old.AddressType, field.NewPath("addressType"))...)
 			},
-			WarningsFunc: func(_ context.Context, slice, old *discoveryv1.EndpointSlice) []string {
-				if old == nil && slice.AddressType == discoveryv1.AddressTypeFQDN {
-					return []string{"addressType: FQDN endpoints are deprecated"}
-				}
-				return nil
-			},
+			WarningsFunc: sliceWarnings,
 		},
 	}
 }
@@ -60,6 +57,22 @@ func defaultEndpointSlice(slice *discoveryv1.EndpointSlice) {
 			port.Protocol = &protocol
 		}
 	}
+}
+
+func sliceWarnings(_ context.Context, slice, old *discoveryv1.EndpointSlice) (list []string) {
+	if old == nil && slice.AddressType == discoveryv1.AddressTypeFQDN {
+		list = append(list, "spec.addressType: FQDN endpoints are deprecated")
+	}
+	switch slice.Labels[discoveryv1.LabelManagedBy] {
+	case "endpointslice-controller.k8s.io", "endpointslicemirroring-controller.k8s.io":
+		return list // they mend what they write
+	}
+	for i := range slice.Endpoints {
+		for j, address := range slice.Endpoints[i].Addresses {
+			list = append(list, validation.IPWarning(field.NewPath("endpoints").Index(i).Child("addresses").Index(j), address)...)
+		}
+	}
+	return list
 }
 
 // dropTopology drops the topology of v1beta1, which v1 only reads.

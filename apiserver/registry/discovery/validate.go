@@ -50,7 +50,7 @@ func endpoint(e *discoveryv1.Endpoint, t discoveryv1.AddressType, at *field.Path
 	addresses := at.Child("addresses")
 	switch n := len(e.Addresses); {
 	case n == 0:
-		errs = append(errs, field.Required(addresses, "must contain at least 1 address"))
+		errs = append(errs, field.Required(addresses, ""))
 	case n > maxAddresses:
 		errs = append(errs, field.TooMany(addresses, n, maxAddresses))
 	}
@@ -146,7 +146,11 @@ func ports(list []discoveryv1.EndpointPort, at *field.Path) field.ErrorList {
 		if port.Protocol != nil {
 			protocol = *port.Protocol
 		}
-		errs = append(errs, validation.Protocol(protocol, p.Child("protocol"))...)
+		switch protocol {
+		case corev1.ProtocolTCP, corev1.ProtocolUDP, corev1.ProtocolSCTP:
+		default:
+			errs = append(errs, field.NotSupported(p.Child("protocol"), protocol, []corev1.Protocol{corev1.ProtocolSCTP, corev1.ProtocolTCP, corev1.ProtocolUDP}))
+		}
 		if port.AppProtocol != nil {
 			errs = append(errs, validation.QualifiedName(*port.AppProtocol, p.Child("appProtocol"))...)
 		}

@@ -1,7 +1,10 @@
 package flowcontrol
 
 import (
+	"context"
+
 	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/periplus/periplus/apiserver/registry"
 	"github.com/periplus/periplus/apiserver/registry/kind"
@@ -18,6 +21,10 @@ func flowSchemas() *registry.Resource {
 			schema.Spec.MatchingPrecedence = 1000
 		}
 	}
+	s.ValidateCreate = func(_ context.Context, fs *flowcontrolv1.FlowSchema) field.ErrorList { return flowSchema(fs) }
+	s.ValidateChange = func(_ context.Context, fs, _ *flowcontrolv1.FlowSchema) field.ErrorList { return flowSchema(fs) }
+	status := flowSchemaHalves.StatusKeepingMeta()
+	status.ValidateChange = func(_ context.Context, fs, _ *flowcontrolv1.FlowSchema) field.ErrorList { return flowSchemaStatus(fs) }
 	return &registry.Resource{
 		GVR:      version.WithResource("flowschemas"),
 		Kind:     "FlowSchema",
@@ -25,6 +32,6 @@ func flowSchemas() *registry.Resource {
 		New:      kind.Make[flowcontrolv1.FlowSchema],
 		NewList:  kind.Make[flowcontrolv1.FlowSchemaList],
 		Strategy: s,
-		Status:   flowSchemaHalves.StatusKeepingMeta(),
+		Status:   status,
 	}
 }

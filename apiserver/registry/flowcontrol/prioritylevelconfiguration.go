@@ -1,7 +1,10 @@
 package flowcontrol
 
 import (
+	"context"
+
 	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/periplus/periplus/apiserver/registry"
 	"github.com/periplus/periplus/apiserver/registry/kind"
@@ -14,6 +17,16 @@ var priorityLevelConfigurationHalves = kind.Split(func(obj *flowcontrolv1.Priori
 func priorityLevelConfigurations() *registry.Resource {
 	s := priorityLevelConfigurationHalves.Main()
 	s.DefaultFunc = defaultPriorityLevel
+	s.ValidateCreate = func(_ context.Context, pl *flowcontrolv1.PriorityLevelConfiguration) field.ErrorList {
+		return priorityLevel(pl)
+	}
+	s.ValidateChange = func(_ context.Context, pl, _ *flowcontrolv1.PriorityLevelConfiguration) field.ErrorList {
+		return priorityLevel(pl)
+	}
+	status := priorityLevelConfigurationHalves.StatusKeepingMeta()
+	status.ValidateChange = func(_ context.Context, pl, _ *flowcontrolv1.PriorityLevelConfiguration) field.ErrorList {
+		return priorityLevelStatus(pl)
+	}
 	return &registry.Resource{
 		GVR:      version.WithResource("prioritylevelconfigurations"),
 		Kind:     "PriorityLevelConfiguration",
@@ -21,7 +34,7 @@ func priorityLevelConfigurations() *registry.Resource {
 		New:      kind.Make[flowcontrolv1.PriorityLevelConfiguration],
 		NewList:  kind.Make[flowcontrolv1.PriorityLevelConfigurationList],
 		Strategy: s,
-		Status:   priorityLevelConfigurationHalves.StatusKeepingMeta(),
+		Status:   status,
 	}
 }
 

@@ -2,6 +2,7 @@ package networking
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	networkingv1 "k8s.io/api/networking/v1"
@@ -11,7 +12,9 @@ import (
 	netutils "k8s.io/utils/net"
 )
 
-func ingressSpec(spec *networkingv1.IngressSpec) field.ErrorList {
+// ingressSpec checks a spec. Names of secrets and the rules of wildcard hosts that
+// were stored under older rules (old) may stay.
+func ingressSpec(spec, old *networkingv1.IngressSpec) field.ErrorList {
 	var errs field.ErrorList
 	at := field.NewPath("spec")
 	if len(spec.Rules) == 0 && spec.DefaultBackend == nil {
@@ -21,14 +24,14 @@ func ingressSpec(spec *networkingv1.IngressSpec) field.ErrorList {
 		errs = append(errs, ingressBackend(spec.DefaultBackend, at.Child("defaultBackend"))...)
 	}
 	for i := range spec.Rules {
-		errs = append(errs, ingressRule(&spec.Rules[i], at.Child("rules").Index(i))...)
+		errs = append(errs, ingressRule(&spec.Rules[i], badWildcards(old), at.Child("rules").Index(i))...)
 	}
 	for i, tls := range spec.TLS {
 		p := at.Child("tls").Index(i)
 		for j, host := range tls.Hosts {
 			errs = append(errs, hostname(host, p.Child("hosts").Index(j))...)
 		}
-		if tls.SecretName != "" {
+		if tls.SecretName != "" && !badSecrets(old) {
 			errs = append(errs, invalid(apivalidation.NameIsDNSSubdomain(tls.SecretName, false), tls.SecretName, p.Child("secretName"))...)
 		}
 	}
@@ -53,7 +56,19 @@ func hostname(host string, at *field.Path) field.ErrorList {
 	return invalid(validation.IsDNS1123Subdomain(host), host, at)
 }
 
-func ingressRule(rule *networkingv1.IngressRule, at *field.Path) field.ErrorList {
+func badSecrets(old *networkingv1.IngressSpec) bool {
+	return old != nil && slices.ContainsFunc(old.TLS, func(tls networkingv1.IngressTLS) bool {
+		return tls.SecretName != "" && len(apivalidation.NameIsDNSSubdomain(tls.SecretName, false)) > 0
+	})
+}
+
+func badWildcards(old *networkingv1.IngressSpec) bool {
+	return old != nil && slices.ContainsFunc(old.Rules, func(r networkingv1.IngressRule) bool {
+		return strings.Contains(r.Host, "*") && len(ingressRule(&networkingv1.IngressRule{IngressRuleValue: r.IngressRuleValue}, false, nil)) > 0
+	})
+}
+
+func ingressRule(rule *networkingv1.IngressRule, anyWildcard bool, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if rule.Host != "" {
 		if netutils.ParseIPSloppy(rule.Host) != nil {
@@ -61,7 +76,7 @@ func ingressRule(rule *networkingv1.IngressRule, at *field.Path) field.ErrorList
 		}
 		errs = append(errs, hostname(rule.Host, at.Child("host"))...)
 	}
-	if rule.HTTP == nil {
+	if rule.HTTP == nil || anyWildcard && strings.Contains(rule.Host, "*") {
 		return errs
 	}
 	paths := at.Child("http", "paths")
@@ -112,12 +127,12 @@ func ingressBackend(b *networkingv1.IngressBackend, at *field.Path) field.ErrorL
 	case b.Resource != nil && b.Service != nil:
 		return append(errs, field.Invalid(at, "", "cannot set both resource and service backends"))
 	case b.Resource != nil:
-		if b.Resource.Kind == "" {
-			errs = append(errs, field.Required(at.Child("resource", "kind"), "kind is required"))
+		p := at.Child("resource")
+		if group := b.Resource.APIGroup; group != nil {
+			errs = append(errs, invalid(validation.IsDNS1123Subdomain(*group), *group, p.Child("apiGroup"))...)
 		}
-		if b.Resource.Name == "" {
-			errs = append(errs, field.Required(at.Child("resource", "name"), "name is required"))
-		}
+		errs = append(errs, neededSegment(b.Resource.Kind, p.Child("kind"))...)
+		errs = append(errs, neededSegment(b.Resource.Name, p.Child("name"))...)
 	case b.Service != nil:
 		name := at.Child("service", "name")
 		if b.Service.Name == "" {
@@ -137,6 +152,31 @@ func ingressBackend(b *networkingv1.IngressBackend, at *field.Path) field.ErrorL
 		}
 	default:
 		errs = append(errs, field.Invalid(at, "", "resource or service backend is required"))
+	}
+	return errs
+}
+
+var ingressPoints = field.NewPath("status", "loadBalancer", "ingress")
+
+// ingressAddresses checks where an ingress is reached.
+func ingressAddresses(status, old *networkingv1.IngressLoadBalancerStatus) (errs field.ErrorList) {
+	var known []string
+	for _, point := range old.Ingress {
+		if point.IP != "" {
+			known = append(known, point.IP)
+		}
+	}
+	for i, point := range status.Ingress {
+		at := ingressPoints.Index(i)
+		if point.IP != "" {
+			errs = append(errs, validation.IsValidIPForLegacyField(at.Child("ip"), point.IP, true, known)...)
+		}
+		if point.Hostname != "" {
+			errs = append(errs, invalid(validation.IsDNS1123Subdomain(point.Hostname), point.Hostname, at.Child("hostname"))...)
+			if netutils.ParseIPSloppy(point.Hostname) != nil {
+				errs = append(errs, field.Invalid(at.Child("hostname"), point.Hostname, "must be a DNS name, not an IP address"))
+			}
+		}
 	}
 	return errs
 }

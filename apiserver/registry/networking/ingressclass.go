@@ -1,7 +1,10 @@
 package networking
 
 import (
+	"context"
+
 	networkingv1 "k8s.io/api/networking/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/periplus/periplus/apiserver/registry"
 	"github.com/periplus/periplus/apiserver/registry/kind"
@@ -14,6 +17,12 @@ func ingressClasses() *registry.Resource {
 			scope := networkingv1.IngressClassParametersReferenceScopeCluster
 			p.Scope = &scope
 		}
+	}
+	s.ValidateCreate = func(_ context.Context, class *networkingv1.IngressClass) field.ErrorList {
+		return ingressClass(class, nil)
+	}
+	s.ValidateChange = func(_ context.Context, class, old *networkingv1.IngressClass) field.ErrorList {
+		return ingressClass(class, old)
 	}
 	return &registry.Resource{
 		GVR:      version.WithResource("ingressclasses"),

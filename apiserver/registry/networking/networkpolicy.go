@@ -1,8 +1,12 @@
 package networking
 
 import (
+	"context"
+	"reflect"
+
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/periplus/periplus/apiserver/registry"
 	"github.com/periplus/periplus/apiserver/registry/kind"
@@ -11,6 +15,19 @@ import (
 func networkPolicies() *registry.Resource {
 	s := kind.Counted(func(obj *networkingv1.NetworkPolicy) *networkingv1.NetworkPolicySpec { return &obj.Spec })
 	s.DefaultFunc = defaultNetworkPolicy
+	s.PrepareUpdate = func(_ context.Context, policy, old *networkingv1.NetworkPolicy) {
+		// Every difference counts here, that of nothing and an empty list too.
+		kind.SetGeneration(policy, old, !reflect.DeepEqual(policy.Spec, old.Spec))
+	}
+	s.ValidateCreate = func(_ context.Context, policy *networkingv1.NetworkPolicy) field.ErrorList {
+		return networkPolicy(&policy.Spec, nil)
+	}
+	s.ValidateChange = func(_ context.Context, policy, old *networkingv1.NetworkPolicy) field.ErrorList {
+		return networkPolicy(&policy.Spec, &old.Spec)
+	}
+	s.WarningsFunc = func(_ context.Context, policy, _ *networkingv1.NetworkPolicy) []string {
+		return networkPolicyWarnings(&policy.Spec)
+	}
 	return &registry.Resource{
 		GVR:        version.WithResource("networkpolicies"),
 		Kind:       "NetworkPolicy",

@@ -2,8 +2,11 @@ package node
 
 import (
 	"context"
+	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	nodev1 "k8s.io/api/node/v1"
+	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/periplus/periplus/apiserver/registry"
@@ -14,12 +17,22 @@ import (
 func runtimeClasses() *registry.Resource {
 	s := registry.Funcs[*nodev1.RuntimeClass]{}
 	s.ValidateCreate = func(_ context.Context, class *nodev1.RuntimeClass) field.ErrorList {
-		return validation.DNSLabel(class.Handler, field.NewPath("handler"))
+		return runtimeClass(class)
 	}
 	s.ValidateChange = func(_ context.Context, class, old *nodev1.RuntimeClass) field.ErrorList {
-		return validation.Immutable(class.Handler, old.Handler, field.NewPath("handler"))
+		return append(runtimeClass(class), validation.Frozen(class.Handler, old.Handler, field.NewPath("handler"))...)
 	}
-	s.Fixed.CreateOnUpdate = true
+	s.WarningsFunc = func(_ context.Context, class, _ *nodev1.RuntimeClass) (list []string) {
+		if class.Scheduling == nil {
+			return nil
+		}
+		for label := range class.Scheduling.NodeSelector {
+			if text := validation.NodeLabelWarning(label); text != "" {
+				list = append(list, "scheduling.nodeSelector: "+text)
+			}
+		}
+		return list
+	}
 	s.Fixed.NoUnconditionalUpdate = true
 	return &registry.Resource{
 		GVR:      version.WithResource("runtimeclasses"),
@@ -29,4 +42,30 @@ func runtimeClasses() *registry.Resource {
 		NewList:  kind.Make[nodev1.RuntimeClassList],
 		Strategy: s,
 	}
+}
+
+func runtimeClass(class *nodev1.RuntimeClass) (errs field.ErrorList) {
+	if at := field.NewPath("handler"); class.Handler == "" {
+		errs = append(errs, field.Required(at, ""))
+	} else {
+		errs = append(errs, validation.DNSLabel(class.Handler, at)...)
+	}
+	if class.Overhead != nil {
+		errs = append(errs, validation.Overhead(class.Overhead.PodFixed, field.NewPath("overhead"))...)
+	}
+	if class.Scheduling == nil {
+		return errs
+	}
+	at := field.NewPath("scheduling")
+	errs = append(errs, metav1validation.ValidateLabels(class.Scheduling.NodeSelector, at.Child("nodeSelector"))...)
+	list, p := class.Scheduling.Tolerations, at.Child("tolerations")
+	errs = append(errs, validation.Tolerations(list, p)...)
+	for i, t := range list {
+		if slices.ContainsFunc(list[:i], func(o corev1.Toleration) bool {
+			return o.Key == t.Key && o.Operator == t.Operator && o.Value == t.Value && o.Effect == t.Effect
+		}) {
+			errs = append(errs, field.Duplicate(p.Index(i), t))
+		}
+	}
+	return errs
 }

@@ -5,6 +5,7 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
@@ -79,7 +80,7 @@ func policyRules(rules []rbacv1.PolicyRule, namespaced bool) field.ErrorList {
 	for i := range rules {
 		r, at := &rules[i], field.NewPath("rules").Index(i)
 		if len(r.Verbs) == 0 {
-			errs = append(errs, field.Required(at.Child("verbs"), "verbs must contain at least one value"))
+			errs = append(errs, field.Required(at.Child("verbs"), ""))
 		}
 		if len(r.NonResourceURLs) > 0 {
 			p := at.Child("nonResourceURLs")
@@ -113,6 +114,9 @@ func clusterRole(role *rbacv1.ClusterRole) field.ErrorList {
 	}
 	for i := range selectors {
 		errs = append(errs, metav1validation.ValidateLabelSelector(&selectors[i], metav1validation.LabelSelectorValidationOptions{}, at.Index(i))...)
+		if _, err := metav1.LabelSelectorAsSelector(&selectors[i]); err != nil {
+			errs = append(errs, field.Invalid(at.Index(i), nil, "invalid label selector."))
+		}
 	}
 	return errs
 }

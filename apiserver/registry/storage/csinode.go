@@ -1,6 +1,8 @@
 package storage
 
 import (
+	"context"
+
 	storagev1 "k8s.io/api/storage/v1"
 
 	"github.com/periplus/periplus/apiserver/registry"
@@ -15,6 +17,14 @@ func csiNodes() *registry.Resource {
 	s := csiNodeHalves.MainWithoutGeneration()
 	s.ValidateCreate, s.ValidateChange = validateCSINode, validateCSINodeUpdate
 	s.Fixed.NoUnconditionalUpdate = true
+	status := csiNodeHalves.StatusKeepingMeta()
+	keep := status.PrepareUpdate
+	status.PrepareUpdate = func(ctx context.Context, n, old *storagev1.CSINode) {
+		keep(ctx, n, old)
+		if len(old.Status.StorageHealth) == 0 {
+			n.Status.StorageHealth = nil // KEP-1432, off
+		}
+	}
 	return &registry.Resource{
 		GVR:      version.WithResource("csinodes"),
 		Kind:     "CSINode",
@@ -22,6 +32,6 @@ func csiNodes() *registry.Resource {
 		New:      kind.Make[storagev1.CSINode],
 		NewList:  kind.Make[storagev1.CSINodeList],
 		Strategy: s,
-		Status:   csiNodeHalves.StatusKeepingMeta(),
+		Status:   status,
 	}
 }

@@ -16,7 +16,7 @@ import (
 const (
 	maxAttachmentMetadata = 256 << 10
 	maxVolumeError        = 1024
-	maxNodeID             = 192
+	maxNodeID             = 256
 	minTokenLife          = 10 * 60
 )
 
@@ -39,9 +39,12 @@ func validateCSIDriver(_ context.Context, d *storagev1.CSIDriver) field.ErrorLis
 		}
 	}
 	errs = append(errs, tokenRequests(spec.TokenRequests, at.Child("tokenRequests"))...)
-	for i, m := range spec.VolumeLifecycleModes {
+	if spec.ServiceAccountTokenInSecrets != nil && len(spec.TokenRequests) == 0 {
+		errs = append(errs, field.Invalid(at.Child("serviceAccountTokenInSecrets"), spec.ServiceAccountTokenInSecrets, "serviceAccountTokenInSecrets is set but no tokenRequests are specified"))
+	}
+	for _, m := range spec.VolumeLifecycleModes {
 		if m != storagev1.VolumeLifecyclePersistent && m != storagev1.VolumeLifecycleEphemeral {
-			errs = append(errs, field.NotSupported(at.Child("volumeLifecycleModes").Index(i), m, []storagev1.VolumeLifecycleMode{storagev1.VolumeLifecyclePersistent, storagev1.VolumeLifecycleEphemeral}))
+			errs = append(errs, field.NotSupported(at.Child("volumeLifecycleModes"), m, []storagev1.VolumeLifecycleMode{storagev1.VolumeLifecyclePersistent, storagev1.VolumeLifecycleEphemeral}))
 		}
 	}
 	if p := spec.NodeAllocatableUpdatePeriodSeconds; p != nil && *p < 10 {
@@ -137,7 +140,7 @@ func validateVolumeAttachment(_ context.Context, va *storagev1.VolumeAttachment)
 	case source.PersistentVolumeName != nil && *source.PersistentVolumeName == "":
 		errs = append(errs, field.Required(p.Child("persistentVolumeName"), "must specify non empty persistentVolumeName"))
 	case source.InlineVolumeSpec != nil:
-		errs = append(errs, validation.PersistentVolumeSpec(source.InlineVolumeSpec, "", p.Child("inlineVolumeSpec"))...)
+		errs = append(errs, validation.InlineVolumeSpec(source.InlineVolumeSpec, p.Child("inlineVolumeSpec"))...)
 	}
 	for _, msg := range apivalidation.NameIsDNSSubdomain(va.Spec.NodeName, false) {
 		errs = append(errs, field.Invalid(at.Child("nodeName"), va.Spec.NodeName, msg))
@@ -173,5 +176,5 @@ func attachmentStatus(s *storagev1.VolumeAttachmentStatus) (errs field.ErrorList
 }
 
 func validateVolumeAttachmentUpdate(ctx context.Context, va, old *storagev1.VolumeAttachment) field.ErrorList {
-	return append(validateVolumeAttachment(ctx, va), validation.Immutable(va.Spec, old.Spec, field.NewPath("spec"))...)
+	return append(validateVolumeAttachment(ctx, va), validation.Frozen(va.Spec, old.Spec, field.NewPath("spec"))...)
 }

@@ -19,7 +19,9 @@ func storageVersionMigrations() *registry.Resource {
 	beta := kind.Alike[storagemigrationv1beta1.StorageVersionMigration, storagemigrationv1beta1.StorageVersionMigrationList, storagemigrationv1.StorageVersionMigration](storagemigrationv1beta1.SchemeGroupVersion)
 	s := storageVersionMigrationHalves.MainWithoutGeneration()
 	s.Fixed.NoUnconditionalUpdate = true
-	s.ValidateCreate = func(_ context.Context, m *storagemigrationv1.StorageVersionMigration) field.ErrorList { return migration(m) }
+	s.ValidateCreate = func(_ context.Context, m *storagemigrationv1.StorageVersionMigration) field.ErrorList {
+		return migration(m)
+	}
 	s.ValidateChange = func(_ context.Context, m, old *storagemigrationv1.StorageVersionMigration) field.ErrorList {
 		return migrationUpdate(m, old)
 	}
