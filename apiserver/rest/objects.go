@@ -22,6 +22,7 @@ import (
 	"github.com/periplus/periplus/apiserver/cacher"
 	"github.com/periplus/periplus/apiserver/registry"
 	"github.com/periplus/periplus/apiserver/request"
+	"github.com/periplus/periplus/apiserver/validation"
 	"github.com/periplus/periplus/journey"
 	"github.com/periplus/periplus/store"
 )
@@ -259,7 +260,12 @@ func (o *Objects) await(ctx context.Context, p *cacher.Pending, rev int64) (*cac
 
 func (o *Objects) validateCreate(ctx context.Context, obj runtime.Object, s registry.Strategy) error {
 	meta := metaOf(obj)
-	errs := apivalidation.ValidateObjectMeta(meta, o.Resource.Namespaced, s.ValidateName, field.NewPath("metadata"))
+	var errs field.ErrorList
+	if o.Resource.JSONOnly {
+		errs = apivalidation.ValidateObjectMeta(meta, o.Resource.Namespaced, s.ValidateName, field.NewPath("metadata"))
+	} else {
+		errs = validation.ObjectMeta(meta, o.Resource.Namespaced, s.ValidateName)
+	}
 	errs = append(errs, s.Validate(ctx, obj)...)
 	return o.invalid(meta, errs)
 }
@@ -272,7 +278,7 @@ func (o *Objects) invalid(meta *metav1.ObjectMeta, errs field.ErrorList) error {
 	if name == "" {
 		name = meta.GenerateName
 	}
-	return apierrors.NewInvalid(o.Resource.GVK().GroupKind(), name, unique(errs))
+	return apierrors.NewInvalid(o.Resource.GVK().GroupKind(), name, unique(validation.UpstreamValues(errs)))
 }
 
 // unique drops errors that say the same about the same field.
@@ -375,7 +381,12 @@ func (o *Objects) updateOnce(ctx context.Context, key string, current *cacher.Ob
 			return nil, forbidden(err, o.group(), old.Name)
 		}
 		s.PrepareForUpdate(ctx, obj, current.Obj)
-		errs := apivalidation.ValidateObjectMetaUpdate(meta, old, field.NewPath("metadata"))
+		var errs field.ErrorList
+		if o.Resource.JSONOnly {
+			errs = apivalidation.ValidateObjectMetaUpdate(meta, old, field.NewPath("metadata"))
+		} else {
+			errs = validation.ObjectMetaUpdate(meta, old, o.Resource.Namespaced)
+		}
 		errs = append(errs, s.ValidateUpdate(ctx, obj, current.Obj)...)
 		if err := o.invalid(meta, errs); err != nil {
 			return nil, err
