@@ -33,6 +33,7 @@ type rig struct {
 	root    string
 	stop    func()
 	kubelet *kubelet.Kubelet
+	journal journal
 }
 
 // bubble runs f in a synctest bubble with a rig that is not started.
@@ -55,7 +56,7 @@ func (r *rig) start() {
 	k, err := kubelet.New(kubelet.Config{
 		NodeName: "n1", Client: r.client, Pods: pods, NodeInformer: nodes,
 		Services: factory.Core().V1().Services().Lister(),
-		Runtime:  r.runtime, Images: r.images, Events: r.events,
+		Runtime:  r.runtime, Images: r.images, Events: r.events, Journey: &r.journal,
 		Log:     slog.New(slog.DiscardHandler),
 		RootDir: filepath.Join(r.root, "kubelet"), LogDir: filepath.Join(r.root, "logs"),
 		ClusterDNS: []string{"10.43.0.10"}, ResolvConf: filepath.Join(r.root, "resolv.conf"),

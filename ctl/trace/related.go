@@ -77,11 +77,32 @@ func partsOf(ctx context.Context, c kubernetes.Interface, t *target) ([]part, er
 			return nil, err
 		}
 	}
+	if err := r.policies(); err != nil {
+		return nil, err
+	}
 	if err := r.services(); err != nil {
 		return nil, err
 	}
 	err = r.edges()
 	return r.parts, err
+}
+
+// policies adds the NetworkPolicies that the pods are under.
+func (r *related) policies() error {
+	if len(r.target.template) == 0 {
+		return nil
+	}
+	list, err := r.client.NetworkingV1().NetworkPolicies(r.target.object.GetNamespace()).List(r.ctx, metav1.ListOptions{})
+	if err != nil && !apierrors.IsForbidden(err) {
+		return err
+	}
+	for i := range list.Items {
+		p := &list.Items[i]
+		if s, err := metav1.LabelSelectorAsSelector(&p.Spec.PodSelector); err == nil && s.Matches(r.target.template) {
+			r.all(p)
+		}
+	}
+	return nil
 }
 
 // services adds those in front of the pods, or behind an Ingress, with their slices.
