@@ -138,12 +138,14 @@ func TestApplyTakesOver(t *testing.T) {
 	ctx := t.Context()
 	_, c := start(t)
 	maps := c.CoreV1().ConfigMaps("default")
-	made := put(t, maps, "a", map[string]string{"k": "1", "l": "1"})
-	if made.ManagedFields != nil {
-		t.Errorf("nobody has applied it: %v", made.ManagedFields)
+	put(t, maps, "a", map[string]string{"k": "1", "l": "1"})
+	// Nobody owns anything, as in objects from before there were owners.
+	reset, err := maps.Patch(ctx, "a", types.MergePatchType, []byte(`{"metadata":{"managedFields":[{}]}}`), metav1.PatchOptions{})
+	if err != nil || reset.ManagedFields != nil {
+		t.Fatalf("reset: %v, %v", reset, err)
 	}
 	body := []byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","labels":{"k":"2"}}}`)
-	_, err := maps.Patch(ctx, "a", types.ApplyPatchType, body, metav1.PatchOptions{FieldManager: "m"})
+	_, err = maps.Patch(ctx, "a", types.ApplyPatchType, body, metav1.PatchOptions{FieldManager: "m"})
 	if want := `Apply failed with 1 conflict: conflict with "before-first-apply" using v1: .metadata.labels.k`; !apierrors.IsConflict(err) || err.Error() != want {
 		t.Errorf("conflict: %v\nwant %s", err, want)
 	}
@@ -160,7 +162,7 @@ func TestApplyTakesOver(t *testing.T) {
 }
 
 // TestApplyAfterClientSideApply: kubectl owns what it has applied, not what others
-// have set since: it drops its own fields when it moves to server-side apply.
+// have set since; it moves its fields to the entry of its server-side apply.
 func TestApplyAfterClientSideApply(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -175,10 +177,10 @@ func TestApplyAfterClientSideApply(t *testing.T) {
 		t.Fatal(err)
 	}
 	d.Annotations = map[string]string{"kubectl.kubernetes.io/last-applied-configuration": string(configuration)}
-	if _, err := api.Create(ctx, d, metav1.CreateOptions{}); err != nil {
+	if _, err := api.Create(ctx, d, metav1.CreateOptions{FieldManager: "kubectl-client-side-apply"}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := api.Patch(ctx, "web", types.MergePatchType, []byte(`{"spec":{"replicas":5}}`), metav1.PatchOptions{}, "scale"); err != nil {
+	if _, err := api.Patch(ctx, "web", types.MergePatchType, []byte(`{"spec":{"replicas":5}}`), metav1.PatchOptions{FieldManager: "scaler"}, "scale"); err != nil {
 		t.Fatal(err)
 	}
 	got, err := api.Patch(ctx, "web", types.ApplyPatchType, configuration, metav1.PatchOptions{FieldManager: "kubectl"})
@@ -192,8 +194,8 @@ func TestApplyAfterClientSideApply(t *testing.T) {
 	if client := owned["kubectl-client-side-apply"]; !strings.Contains(client, "last-applied") || strings.Contains(client, "f:replicas") || !strings.Contains(client, "f:image") {
 		t.Errorf("kubectl-client-side-apply owns %s", client)
 	}
-	if before := owned["before-first-apply"]; !strings.Contains(before, "f:replicas") || strings.Contains(before, "last-applied") {
-		t.Errorf("before-first-apply owns %s", before)
+	if scaler := owned["scaler"]; scaler != `{"f:spec":{"f:replicas":{}}}` {
+		t.Errorf("scaler owns %s", scaler)
 	}
 	if *got.Spec.Replicas != 5 {
 		t.Errorf("%d replicas", *got.Spec.Replicas)

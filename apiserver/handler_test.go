@@ -55,3 +55,7 @@ func sortedOwners(entries []metav1.ManagedFieldsEntry) string {
 	slices.SortFunc(entries, func(a, b metav1.ManagedFieldsEntry) int { return cmp.Compare(a.Manager, b.Manager) })
 	return owners(entries)
 }
+
+func setNested(object map[string]any, value any, path ...string) error {
+	return unstructured.SetNestedField(object, value, path...)
+}

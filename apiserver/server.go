@@ -136,7 +136,7 @@ func (s *Server) Ready() <-chan struct{} { return s.ready }
 // ClientConfig returns a client configuration for a component in this process.
 func (s *Server) ClientConfig(name string, groups ...string) *restclient.Config {
 	u := &user.DefaultInfo{Name: name, Groups: append(groups, user.AllAuthenticated)}
-	return client.InProcess(s.handler, "peri/"+name, func(ctx context.Context) context.Context {
+	return client.InProcess(s.handler, client.UserAgent(name), func(ctx context.Context) context.Context {
 		return request.WithUser(ctx, u)
 	})
 }

@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/transport"
 
+	"github.com/periplus/periplus/client"
 	"github.com/periplus/periplus/journey"
 )
 
@@ -27,7 +28,7 @@ func remote(kubeconfig, component string) (*restclient.Config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("kubeconfig %s: %w", kubeconfig, err)
 	}
-	config.UserAgent = "peri/" + component
+	config.UserAgent = client.UserAgent(component)
 	config.QPS = -1
 	config.ContentType = runtime.ContentTypeProtobuf
 	config.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON

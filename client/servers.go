@@ -138,7 +138,7 @@ func (s *Servers) Transport(config *tls.Config) *http.Transport {
 // that Transport made.
 func ServersConfig(transport http.RoundTripper, component string) *restclient.Config {
 	return &restclient.Config{
-		Host: "https://" + serverName, Transport: transport, UserAgent: "peri/" + component, QPS: -1,
+		Host: "https://" + serverName, Transport: transport, UserAgent: UserAgent(component), QPS: -1,
 		ContentConfig: restclient.ContentConfig{
 			ContentType: runtime.ContentTypeProtobuf, AcceptContentTypes: runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON,
 		},

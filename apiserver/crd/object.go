@@ -11,6 +11,7 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	kjson "sigs.k8s.io/json"
 
+	"github.com/periplus/periplus/apiserver/ownership"
 	"github.com/periplus/periplus/apiserver/registry"
 )
 
@@ -28,6 +29,7 @@ type Object struct {
 var (
 	_ runtime.Unstructured      = (*Object)(nil)
 	_ registry.Decoder          = (*Object)(nil)
+	_ ownership.Custom          = (*Object)(nil)
 	_ metav1.ObjectMetaAccessor = (*Object)(nil)
 	_ json.Marshaler            = (*Object)(nil)
 	_ json.Unmarshaler          = (*Object)(nil)
@@ -156,6 +158,9 @@ func (o *Object) takeMeta(all map[string]any, unknown *[]string) error {
 	}
 	return nil
 }
+
+// Parts implements ownership.Custom.
+func (o *Object) Parts() (*metav1.ObjectMeta, map[string]any) { return &o.ObjectMeta, o.Content }
 
 // UnstructuredContent returns the whole object as JSON values. The fields outside
 // of metadata are the object's own: do not modify them.

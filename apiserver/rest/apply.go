@@ -11,6 +11,7 @@ import (
 	kjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
 
+	"github.com/periplus/periplus/apiserver/ownership"
 	"github.com/periplus/periplus/apiserver/registry"
 	"github.com/periplus/periplus/apiserver/request"
 )
@@ -36,14 +37,12 @@ func (e *endpoint) apply(w http.ResponseWriter, r *http.Request, c *call, s regi
 		if err := e.checkDuplicates(r, p); err != nil {
 			return nil, err
 		}
-		if err := e.takeOver(live, fields); err != nil {
-			return nil, apierrors.NewInternalError(err)
-		}
 		merged, err := fields.Apply(live, wanted, options.FieldManager, force)
 		if err != nil {
 			return nil, err
 		}
 		meta := metaOf(merged)
+		ownership.Share(meta.ManagedFields)
 		if uid := metaOf(current).UID; uid == "" && meta.UID != "" {
 			return nil, apierrors.NewConflict(e.gvr.GroupResource(), c.info.Name,
 				fmt.Errorf("uid mismatch: the provided object specified uid %s, and no existing object was found", meta.UID))

@@ -1,6 +1,7 @@
 package rest
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"sync"
@@ -13,22 +14,24 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/managedfields"
-	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
+
+	"github.com/periplus/periplus/apiserver/ownership"
+	"github.com/periplus/periplus/apiserver/request"
 )
 
-// Field management begins with the first apply of an object: what was there before
-// is owned by the manager before-first-apply. Objects that nobody applies carry no
-// managed fields and cost nothing; the types of a kind are read when the first
-// object of it is applied.
+// Who owns which field is noted at every write. What is written is compared with what is stored by
+// package ownership; the library that upstream uses (field managers) merges what is applied.
+// Its types of a kind are read when they are first needed.
 //
 //	apply:          live + patch ── merge ──► object and owners
-//	other writes:   live, new    ── compare ──► owners, if the object has any
+//	other writes:   live, new    ── compare ──► owners
 
 // fieldManagers makes and keeps the field managers of one endpoint.
 type fieldManagers struct {
-	mu    sync.Mutex
-	bySub map[string]*managedfields.FieldManager
+	mu     sync.Mutex
+	bySub  map[string]*managedfields.FieldManager
+	custom *ownership.Types // of kinds without a Go type
 }
 
 // fields returns the field manager of a subresource, "" for the main resource.
@@ -43,7 +46,7 @@ func (e *endpoint) fields(sub string) (*managedfields.FieldManager, error) {
 		return nil, err
 	}
 	f := form{e}
-	m, err := managedfields.NewDefaultCRDFieldManager(typesOf{types}, f, f, f, e.gvk, e.gvk.GroupVersion(), sub, fieldpath.NewExcludeFilterSetMap(e.resets(sub)))
+	m, err := managedfields.NewDefaultCRDFieldManager(typesOf{types}, f, f, f, e.gvk, e.gvk.GroupVersion(), sub, e.resets(sub))
 	if err != nil {
 		return nil, err
 	}
@@ -52,23 +55,6 @@ func (e *endpoint) fields(sub string) (*managedfields.FieldManager, error) {
 	}
 	e.managers.bySub[sub] = m
 	return m, nil
-}
-
-// resets are the fields that a request to the endpoint cannot change.
-func (e *endpoint) resets(sub string) map[fieldpath.APIVersion]*fieldpath.Set {
-	out := fieldpath.NewSet()
-	switch {
-	case sub == "" && e.view.Status != nil:
-		out.Insert(fieldpath.MakePathOrDie("status"))
-	case sub == "status":
-		out.Insert(fieldpath.MakePathOrDie("spec"))
-		if e.objects.Resource.JSONOnly {
-			out.Insert(fieldpath.MakePathOrDie("metadata"))
-		}
-	default:
-		return nil
-	}
-	return map[fieldpath.APIVersion]*fieldpath.Set{fieldpath.APIVersion(e.gvk.GroupVersion().String()): out}
 }
 
 // typesOf hides from the library that custom resources are a type of their own.
@@ -166,18 +152,113 @@ func (e *endpoint) versioned(stored runtime.Object) (runtime.Object, error) {
 }
 
 // track notes in next, which is about to replace current (an empty object for a
-// creation), who changed what. Both are of the stored version.
-func (e *endpoint) track(current, next runtime.Object, sub, manager string) error {
+// creation), who changed what. Both are of the stored version; shown is next as the client
+// wrote it, in the endpoint's version, if it wrote one. What an admission plug-in changes later
+// is nobody's, as upstream.
+func (e *endpoint) track(current, next, shown runtime.Object, sub, manager string) error {
 	before, meta := metaOf(current), metaOf(next)
-	if len(before.ManagedFields) == 0 && len(meta.ManagedFields) == 0 {
-		meta.ManagedFields = nil
+	create := before.UID == ""
+	if !create && len(before.ManagedFields) == 0 && len(meta.ManagedFields) == 0 {
+		meta.ManagedFields = nil // made by an older server: tracked from the first apply on
 		return nil
 	}
+	e.view.Strategy.Default(next)
+	if !e.objects.compares {
+		return e.trackByLibrary(current, next, sub, manager)
+	}
+	if create {
+		current = nil
+	}
+	if _, custom := shown.(ownership.Custom); !custom {
+		shown = nil // defaults were filled in since
+	}
+	w := ownership.Write{
+		Manager: manager, APIVersion: e.gvk.GroupVersion().String(), Subresource: sub, Create: create,
+		Live: before.ManagedFields, Sent: meta.ManagedFields,
+		Compare: func(version string, into *ownership.Change) error {
+			return e.difference(version, current, next, shown, sub, into)
+		},
+	}
+	owners, err := w.Owners()
+	if err != nil { // the write itself is none the worse: the owners stay
+		e.server.config.Log.Debug("owners of fields are not noted", "kind", e.gvk.Kind, "namespace", meta.Namespace, "name", meta.Name, "error", err)
+	}
+	meta.ManagedFields = owners
+	return nil
+}
+
+// difference compares two objects of the stored version in terms of a version. Without
+// current, next is new; shown, if not nil, is next in the endpoint's version.
+func (e *endpoint) difference(version string, current, next, shown runtime.Object, sub string, into *ownership.Change) error {
+	of := e
+	if version != e.gvk.GroupVersion().String() {
+		gv, err := schema.ParseGroupVersion(version)
+		if err != nil {
+			return ownership.ErrNoVersion
+		}
+		if of = e.objects.endpoint(gv); of == nil {
+			return ownership.ErrNoVersion
+		}
+		shown = nil
+	}
+	live := of.blank
+	if current != nil {
+		var err error
+		if live, err = of.versioned(current); err != nil {
+			return err
+		}
+	}
+	if shown == nil {
+		var err error
+		if shown, err = of.unstored(next); err != nil {
+			return err
+		}
+	}
+	if custom, ok := live.(ownership.Custom); ok {
+		types, err := of.custom()
+		if err != nil {
+			return err
+		}
+		return types.Compare(custom, shown.(ownership.Custom), of.filter(sub), into)
+	}
+	return ownership.Compare(live, shown, of.filter(sub), into)
+}
+
+// unstored is versioned for an object that is not stored yet: nothing may be remembered of it.
+func (e *endpoint) unstored(obj runtime.Object) (runtime.Object, error) {
+	if _, custom := obj.(ownership.Custom); custom && e.also != nil {
+		obj = obj.DeepCopyObject()
+	}
+	return e.versioned(obj)
+}
+
+// custom returns the types of a kind without a Go type, in the endpoint's version.
+func (e *endpoint) custom() (*ownership.Types, error) {
+	e.managers.mu.Lock()
+	defer e.managers.mu.Unlock()
+	if e.managers.custom != nil {
+		return e.managers.custom, nil
+	}
+	types, err := e.objects.types()
+	if err != nil {
+		return nil, err
+	}
+	blank := &unstructured.Unstructured{}
+	blank.SetGroupVersionKind(e.gvk)
+	object, err := types.ObjectToTyped(blank)
+	if err != nil {
+		return nil, err
+	}
+	e.managers.custom, err = ownership.TypesOf(object)
+	return e.managers.custom, err
+}
+
+// trackByLibrary notes owners of a kind that package ownership does not know.
+func (e *endpoint) trackByLibrary(current, next runtime.Object, sub, manager string) error {
 	m, err := e.fields(sub)
 	if err != nil {
 		return err
 	}
-	e.view.Strategy.Default(next)
 	next.GetObjectKind().SetGroupVersionKind(e.objects.Resource.GVK())
 	live, err := e.versioned(current)
 	if err != nil {
@@ -191,8 +272,24 @@ func (e *endpoint) track(current, next runtime.Object, sub, manager string) erro
 	if err != nil {
 		return err
 	}
-	meta.ManagedFields = metaOf(m.UpdateNoErrors(live, shown, manager)).ManagedFields
+	owners := metaOf(m.UpdateNoErrors(live, shown, manager)).ManagedFields
+	ownership.Share(owners)
+	metaOf(next).ManagedFields = owners
 	return nil
+}
+
+// keepOwners undoes what admission has made of owners, unless it makes sense; most often
+// admission has nothing to do with them.
+func keepOwners(ctx context.Context, meta *metav1.ObjectMeta, before []metav1.ManagedFieldsEntry) {
+	if len(before) == len(meta.ManagedFields) && (len(before) == 0 || &before[0] == &meta.ManagedFields[0]) {
+		return
+	}
+	if err := ownership.Valid(meta.ManagedFields); err != nil {
+		meta.ManagedFields = before
+		request.Warn(ctx, fmt.Sprintf(".metadata.managedFields was in an invalid state after admission; this could be caused by an outdated mutating admission controller; please fix your requests: %v", err))
+		return
+	}
+	ownership.Share(meta.ManagedFields)
 }
 
 // managerOf names who sends a request: what it says itself, else its user agent

@@ -32,7 +32,7 @@ type Config struct {
 	Journey   journey.Recorder
 	Log       *slog.Logger
 	// Types reads the types of kinds, for field management. It is called when the
-	// first object of a resource is applied.
+	// first object of a resource is applied, or of a custom resource is written.
 	Types func(kinds map[schema.GroupVersionKind]runtime.Object) (managedfields.TypeConverter, error)
 	// MayCreate returns an error unless the request's user may create what it writes
 	// (updates and applies of absent objects); nil allows everybody.
@@ -65,7 +65,9 @@ type endpoint struct {
 	view     *registry.View     // what holds for this version
 	listed   *registry.Resource // as discovery shows it: with what holds for this version
 	managers fieldManagers
-	gone     chan struct{} // closed when the endpoint is replaced or removed: watches end
+	filters  filters
+	blank    runtime.Object // an empty one: what is there before a creation; never modified
+	gone     chan struct{}  // closed when the endpoint is replaced or removed: watches end
 }
 
 // A Subresource answers requests to one named subresource of a resource.

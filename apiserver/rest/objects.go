@@ -20,6 +20,7 @@ import (
 
 	"github.com/periplus/periplus/apiserver/admission"
 	"github.com/periplus/periplus/apiserver/cacher"
+	"github.com/periplus/periplus/apiserver/ownership"
 	"github.com/periplus/periplus/apiserver/registry"
 	"github.com/periplus/periplus/apiserver/request"
 	"github.com/periplus/periplus/apiserver/validation"
@@ -41,6 +42,7 @@ type Objects struct {
 
 	mayCreate func(ctx context.Context) error
 	types     func() (managedfields.TypeConverter, error) // read when first needed
+	compares  bool                                        // package ownership knows the kind
 }
 
 // key returns where the object is stored. A part that would escape its place is a NotFound.
@@ -188,9 +190,11 @@ func (o *Objects) create(ctx context.Context, obj runtime.Object, w Write) (*cac
 		s.PrepareForCreate(ctx, obj)
 	} else {
 		a := o.attributes(ctx, admission.Create, &w, obj, nil, meta.Namespace, meta.Name)
+		owners := meta.ManagedFields
 		if err := o.chain.Admit(ctx, a); err != nil {
 			return nil, forbidden(err, o.group(), meta.Name)
 		}
+		keepOwners(ctx, meta, owners)
 		s.PrepareForCreate(ctx, obj)
 		if err := o.validateCreate(ctx, obj, s); err != nil {
 			return nil, err
@@ -374,12 +378,15 @@ func (o *Objects) updateOnce(ctx context.Context, key string, current *cacher.Ob
 	s.Default(obj)
 	keepSystemFields(meta, old)
 	if w.Internal {
+		ownership.Share(meta.ManagedFields) // obj is a copy of the current one
 		s.PrepareForUpdate(ctx, obj, current.Obj)
 	} else {
 		a := o.attributes(ctx, admission.Update, &w, obj, current.Obj, old.Namespace, old.Name)
+		owners := meta.ManagedFields
 		if err := o.chain.Admit(ctx, a); err != nil {
 			return nil, forbidden(err, o.group(), old.Name)
 		}
+		keepOwners(ctx, meta, owners)
 		s.PrepareForUpdate(ctx, obj, current.Obj)
 		var errs field.ErrorList
 		if o.Resource.JSONOnly {
@@ -423,8 +430,8 @@ func (o *Objects) updateOnce(ctx context.Context, key string, current *cacher.Ob
 	if err != nil {
 		return nil, apierrors.NewInternalError(err)
 	}
-	if !bytes.Equal(value, current.Stored()) && len(meta.ManagedFields) > 0 && onlyTimesDiffer(meta.ManagedFields, old.ManagedFields) {
-		// A change of nothing but times is none.
+	if len(value) == len(current.Stored()) && !bytes.Equal(value, current.Stored()) && onlyTimesDiffer(meta.ManagedFields, old.ManagedFields) {
+		// A change of nothing but times is none. Times have all the same length.
 		kept := meta.ManagedFields
 		meta.ManagedFields = old.ManagedFields
 		if same, err := o.codec.Encode(obj); err == nil && bytes.Equal(same, current.Stored()) {

@@ -1,6 +1,7 @@
 package rest
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -149,6 +150,15 @@ func unprocessable(err error) error {
 	return apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "", schema.GroupResource{}, "", err.Error(), 0, false)
 }
 
+// withoutOwners returns a copy that shares everything but its managed fields.
+func withoutOwners(obj runtime.Object) runtime.Object {
+	out := reflect.New(reflect.TypeOf(obj).Elem())
+	out.Elem().Set(reflect.ValueOf(obj).Elem())
+	copied := out.Interface().(runtime.Object)
+	metaOf(copied).ManagedFields = nil
+	return copied
+}
+
 // patch serves PATCH of one object or its status.
 func (e *endpoint) patch(w http.ResponseWriter, r *http.Request, c *call, s registry.Strategy) error {
 	options := &metav1.PatchOptions{}
@@ -171,14 +181,23 @@ func (e *endpoint) patch(w http.ResponseWriter, r *http.Request, c *call, s regi
 				return nil, err
 			}
 		}
-		after, err := p.apply(before, e.gvk)
+		owners := metaOf(before).ManagedFields
+		ownerless := len(owners) > 0 && !bytes.Contains(p.body, []byte("managedFields"))
+		if ownerless { // most of an object, of which the patch knows nothing
+			before = withoutOwners(before)
+		}
+		shown, err := p.apply(before, e.gvk)
 		if err != nil {
 			return nil, err
 		}
-		if after, err = e.stored(after); err != nil {
+		if ownerless {
+			metaOf(shown).ManagedFields = owners
+		}
+		after, err := e.stored(shown)
+		if err != nil {
 			return nil, err
 		}
-		return after, e.track(current, after, c.info.Subresource, manager)
+		return after, e.track(current, after, shown, c.info.Subresource, manager)
 	}
 	obj, _, err := e.objects.Update(r.Context(), c.info.Namespace, c.info.Name, change, Write{
 		Strategy: s, Subresource: c.info.Subresource, Options: options, DryRun: dry,

@@ -3,6 +3,7 @@ package rest
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -10,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/managedfields"
 
 	"github.com/periplus/periplus/apiserver/cacher"
+	"github.com/periplus/periplus/apiserver/ownership"
 	"github.com/periplus/periplus/apiserver/registry"
 )
 
@@ -68,19 +70,20 @@ func (s *Server) install(r *registry.Resource, codec *StorageCodec, cache *cache
 	o := &Objects{
 		Resource: r, Cache: cache, server: s, set: s.config.Caches, store: s.config.Store,
 		codec: codec, chain: s.config.Admission, journey: s.config.Journey, mayCreate: s.config.MayCreate,
-		types: sync.OnceValues(func() (managedfields.TypeConverter, error) { return s.types(r) }),
+		compares: comparesAll(r),
+		types:    sync.OnceValues(func() (managedfields.TypeConverter, error) { return s.types(r) }),
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.objects[r.GVR] = o
 	own := r.View()
 	if !r.Unserved {
-		s.endpoints[r.GVR] = &endpoint{server: s, gvr: r.GVR, gvk: r.GVK(), objects: o, view: own, listed: r, gone: make(chan struct{})}
+		s.endpoints[r.GVR] = &endpoint{server: s, gvr: r.GVR, gvk: r.GVK(), objects: o, blank: r.New(), view: own, listed: r, gone: make(chan struct{})}
 	}
 	for i := range r.Also {
 		also := &r.Also[i]
 		gvr := also.GV.WithResource(r.GVR.Resource)
-		e := &endpoint{server: s, gvr: gvr, gvk: also.GV.WithKind(r.Kind), objects: o, also: also, view: own, listed: r, gone: make(chan struct{})}
+		e := &endpoint{server: s, gvr: gvr, gvk: also.GV.WithKind(r.Kind), objects: o, also: also, blank: also.New(), view: own, listed: r, gone: make(chan struct{})}
 		if also.Own != nil {
 			e.view, e.listed = also.Own, shownAs(r, also.Own)
 		}
@@ -88,6 +91,15 @@ func (s *Server) install(r *registry.Resource, codec *StorageCodec, cache *cache
 	}
 	s.announceLocked()
 	return o
+}
+
+// comparesAll reports whether objects can be compared in all versions of a resource.
+func comparesAll(r *registry.Resource) bool {
+	covered := func(obj runtime.Object) bool {
+		_, custom := obj.(ownership.Custom)
+		return custom || ownership.Covers(obj)
+	}
+	return covered(r.New()) && !slices.ContainsFunc(r.Also, func(v registry.Served) bool { return !covered(v.New()) })
 }
 
 // types reads the types of all versions of a resource.

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/periplus/periplus/apiserver/ownership"
 	"github.com/periplus/periplus/apiserver/registry"
 )
 
@@ -88,6 +89,7 @@ func (s *StorageCodec) Decode(stored []byte) (runtime.Object, error) {
 		}
 	}
 	obj.GetObjectKind().SetGroupVersionKind(s.gvk)
+	ownership.Share(metaOf(obj).ManagedFields)
 	return obj, nil
 }
 

@@ -14,18 +14,20 @@ import (
 	"github.com/periplus/periplus/journey"
 )
 
-// decode reads the request's object and turns it into the stored version.
-func (e *endpoint) decode(w http.ResponseWriter, r *http.Request, validation string) (runtime.Object, error) {
+// decode reads the request's object and turns it into the stored version; shown is
+// what was read.
+func (e *endpoint) decode(w http.ResponseWriter, r *http.Request, validation string) (obj, shown runtime.Object, err error) {
 	validation = fieldValidation(validation)
 	body, err := readBody(w, r)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	obj, err := e.server.codecs.decodeBody(r, body, e.gvk, e.new(), validation)
+	shown, err = e.server.codecs.decodeBody(r, body, e.gvk, e.new(), validation)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return e.stored(obj)
+	obj, err = e.stored(shown)
+	return obj, shown, err
 }
 
 func (e *endpoint) new() runtime.Object {
@@ -54,7 +56,7 @@ func (e *endpoint) create(w http.ResponseWriter, r *http.Request, c *call) error
 		return err
 	}
 	dry := len(options.DryRun) > 0
-	obj, err := e.decode(w, r, options.FieldValidation)
+	obj, shown, err := e.decode(w, r, options.FieldValidation)
 	if err != nil {
 		return err
 	}
@@ -64,7 +66,7 @@ func (e *endpoint) create(w http.ResponseWriter, r *http.Request, c *call) error
 		// POST to /api/v1/pods: the object names its namespace.
 		return apierrors.NewMethodNotSupported(e.gvr.GroupResource(), "create")
 	}
-	if err := e.track(e.objects.Resource.New(), obj, "", managerOf(options.FieldManager, r.UserAgent())); err != nil {
+	if err := e.track(e.blank, obj, shown, "", managerOf(options.FieldManager, r.UserAgent())); err != nil {
 		return err
 	}
 	created, err := e.objects.Create(r.Context(), obj, c.info.Namespace, Write{Strategy: e.view.Strategy, Options: options, DryRun: dry})
@@ -91,7 +93,7 @@ func (e *endpoint) review(w http.ResponseWriter, r *http.Request, c *call) error
 	if err := decodeOptions(r.URL.Query(), options); err != nil {
 		return err
 	}
-	obj, err := e.decode(w, r, options.FieldValidation)
+	obj, _, err := e.decode(w, r, options.FieldValidation)
 	if err != nil {
 		return err
 	}
@@ -119,7 +121,7 @@ func (e *endpoint) update(w http.ResponseWriter, r *http.Request, c *call, s reg
 		return err
 	}
 	dry := len(options.DryRun) > 0
-	wanted, err := e.decode(w, r, options.FieldValidation)
+	wanted, shown, err := e.decode(w, r, options.FieldValidation)
 	if err != nil {
 		return err
 	}
@@ -140,7 +142,7 @@ func (e *endpoint) update(w http.ResponseWriter, r *http.Request, c *call, s reg
 			return nil, apierrors.NewConflict(e.gvr.GroupResource(), meta.Name,
 				fmt.Errorf("Precondition failed: UID in precondition: %v, UID in object meta: %v", uid, metaOf(current).UID))
 		}
-		return out, e.track(current, out, c.info.Subresource, manager)
+		return out, e.track(current, out, shown, c.info.Subresource, manager)
 	}
 	obj, created, err := e.objects.Update(r.Context(), c.info.Namespace, c.info.Name, change, Write{
 		Strategy: s, Subresource: c.info.Subresource, Options: options, DryRun: dry, CreateIfAbsent: c.info.Subresource == "",
@@ -193,7 +195,7 @@ func (e *endpoint) scale(w http.ResponseWriter, r *http.Request, c *call) error 
 			if err := view.Set(out, wanted.Spec.Replicas); err != nil {
 				return nil, err
 			}
-			return out, e.track(current, out, "scale", managerOf(options.FieldManager, r.UserAgent()))
+			return out, e.track(current, out, nil, "scale", managerOf(options.FieldManager, r.UserAgent()))
 		})
 	case "patch":
 		options := &metav1.PatchOptions{}
@@ -218,7 +220,7 @@ func (e *endpoint) scale(w http.ResponseWriter, r *http.Request, c *call) error 
 			if err := setScale(view, out, after); err != nil {
 				return nil, err
 			}
-			return out, e.track(current, out, "scale", managerOf(options.FieldManager, r.UserAgent()))
+			return out, e.track(current, out, nil, "scale", managerOf(options.FieldManager, r.UserAgent()))
 		})
 	}
 	return apierrors.NewMethodNotSupported(e.gvr.GroupResource(), c.info.Verb)

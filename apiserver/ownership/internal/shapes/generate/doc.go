@@ -1,0 +1,2 @@
+// Command generate writes the table of shapes to a file.
+package main
