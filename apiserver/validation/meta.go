@@ -88,3 +88,13 @@ func Tolerations(list []corev1.Toleration, at *field.Path) field.ErrorList {
 	tolerations(&e, list, at)
 	return e.list
 }
+
+// NodeSelector checks a selector of nodes.
+func NodeSelector(s *corev1.NodeSelector, at *field.Path) field.ErrorList {
+	var e errorList
+	nodeSelector(&e, s, at)
+	return e.list
+}
+
+// IsExtendedResource reports a name that a device plug-in may give a resource.
+func IsExtendedResource(name string) bool { return isExtended(corev1.ResourceName(name)) }

@@ -31,7 +31,7 @@ func PodResize(pod, old *corev1.Pod) field.ErrorList {
 	for i := range rest.InitContainers {
 		now, before, at := &rest.InitContainers[i], &old.Spec.InitContainers[i], spec.Child("initContainers").Index(i)
 		changed := !Equal(now, before)
-		c.removed(&now.Resources, &before.Resources, at.Child("resources"))
+		c.removed(&now.Resources, &before.Resources, "resource", at.Child("resources"))
 		keepComputeOf(now, before)
 		if !Equal(now, before) {
 			c.forbidden(at, "only cpu and memory resources for init or sidecar containers are mutable")
@@ -46,7 +46,7 @@ func PodResize(pod, old *corev1.Pod) field.ErrorList {
 	}
 	for i := range rest.Containers {
 		now, before := &rest.Containers[i], &old.Spec.Containers[i]
-		c.removed(&now.Resources, &before.Resources, spec.Child("containers").Index(i).Child("resources"))
+		c.removed(&now.Resources, &before.Resources, "resource", spec.Child("containers").Index(i).Child("resources"))
 		keepComputeOf(now, before)
 		if !Equal(now, before) {
 			c.forbidden(spec, "only cpu and memory resources are mutable")
@@ -79,11 +79,14 @@ func (c *podSpecCheck) podLevelRemoved(old *corev1.Pod, at *field.Path) {
 	case now == nil:
 		c.forbidden(at, "pod-level resources cannot be removed")
 	default:
-		c.removed(now, before, at)
+		c.removed(now, before, "pod-level resource", at)
+	}
+	if !Equal(computeOf(now, before), before) && (before != nil || len(now.Requests)+len(now.Limits) > 0) {
+		c.forbidden(field.NewPath("spec"), "only cpu and memory resources are mutable at pod-level")
 	}
 }
 
-func (c *podSpecCheck) removed(now, before *corev1.ResourceRequirements, at *field.Path) {
+func (c *podSpecCheck) removed(now, before *corev1.ResourceRequirements, what string, at *field.Path) {
 	gone := func(now, before corev1.ResourceList) bool {
 		for name := range before {
 			if _, ok := now[name]; !ok {
@@ -93,10 +96,10 @@ func (c *podSpecCheck) removed(now, before *corev1.ResourceRequirements, at *fie
 		return false
 	}
 	if gone(now.Requests, before.Requests) {
-		c.forbidden(at.Child("requests"), "resource requests cannot be removed")
+		c.forbidden(at.Child("requests"), what+" requests cannot be removed")
 	}
 	if gone(now.Limits, before.Limits) {
-		c.forbidden(at.Child("limits"), "resource limits cannot be removed")
+		c.forbidden(at.Child("limits"), what+" limits cannot be removed")
 	}
 }
 
@@ -120,7 +123,6 @@ func (c *podSpecCheck) sameContainers(old *corev1.Pod, at *field.Path) bool {
 
 // keepComputeOf sets what may be resized back to what it was.
 func keepComputeOf(now, before *corev1.Container) {
-	now.ResizePolicy = before.ResizePolicy
 	now.Resources = *computeOf(&now.Resources, &before.Resources)
 }
 

@@ -5,6 +5,8 @@ import (
 	"strconv"
 
 	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -48,6 +50,10 @@ func daemonSets() *registry.Resource {
 	}
 	status := daemonSetHalves.Status()
 	status.DefaultFunc = defaultDaemonSet
+	status.PrepareUpdate = func(_ context.Context, ds, old *appsv1.DaemonSet) {
+		daemonSetHalves.KeepSpec(ds, old)
+		setTemplateGeneration(ds, templateGeneration(old))
+	}
 	status.ValidateChange = func(_ context.Context, ds, old *appsv1.DaemonSet) field.ErrorList {
 		return daemonSetStatus(&ds.Status, &old.Status)
 	}
@@ -102,7 +108,20 @@ func defaultDaemonSet(ds *appsv1.DaemonSet) {
 func daemonSetSpec(spec, old *appsv1.DaemonSetSpec) field.ErrorList {
 	at := field.NewPath("spec")
 	before := oldTemplate(old != nil, func() *podTemplate { return &old.Template })
-	errs := selectorAndTemplate(spec.Selector, &spec.Template, before, "DaemonSet", "empty selector is invalid for daemonset", at)
+	selectorAt, template := at.Child("selector"), at.Child("template")
+	var oldSelector *metav1.LabelSelector
+	if old != nil {
+		oldSelector = old.Selector
+	}
+	errs := validation.LabelSelector(spec.Selector, oldSelector, selectorAt)
+	if selector, err := metav1.LabelSelectorAsSelector(spec.Selector); err == nil && !selector.Matches(labels.Set(spec.Template.Labels)) {
+		errs = append(errs, field.Invalid(template.Child("metadata", "labels"), spec.Template.Labels, "`selector` does not match template `labels`"))
+	}
+	if s := spec.Selector; s != nil && len(s.MatchLabels)+len(s.MatchExpressions) == 0 {
+		errs = append(errs, field.Invalid(selectorAt, s, "empty selector is invalid for daemonset"))
+	}
+	errs = append(errs, validation.PodTemplate(&spec.Template, before, template)...)
+	errs = append(errs, validation.RunsForever(&spec.Template, "DaemonSet", template)...)
 	errs = append(errs, nonnegative(at, number{"minReadySeconds", &spec.MinReadySeconds}, number{"revisionHistoryLimit", spec.RevisionHistoryLimit})...)
 	return append(errs, daemonSetStrategy(&spec.UpdateStrategy, at.Child("updateStrategy"))...)
 }

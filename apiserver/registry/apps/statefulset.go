@@ -101,7 +101,7 @@ func defaultStatefulSet(set *appsv1.StatefulSet) {
 			spec.UpdateStrategy.RollingUpdate = &appsv1.RollingUpdateStatefulSetStrategy{}
 		}
 	}
-	if r := spec.UpdateStrategy.RollingUpdate; r != nil && spec.UpdateStrategy.Type == appsv1.RollingUpdateStatefulSetStrategyType {
+	if r := spec.UpdateStrategy.RollingUpdate; r != nil {
 		setInt(&r.Partition, 0)
 		setIntOrString(&r.MaxUnavailable, intstr.FromInt32(1))
 	}

@@ -167,6 +167,9 @@ func serviceWarnings(_ context.Context, svc, _ *corev1.Service) []string {
 	if len(spec.ExternalIPs) > 0 && !headless(svc) && !external {
 		warnings = append(warnings, "spec.externalIPs is deprecated and may no longer be implemented in some clusters")
 	}
+	if ip := svc.Spec.LoadBalancerIP; ip != "" {
+		warnings = append(warnings, utilvalidation.GetWarningsForIP(at.Child("loadBalancerIP"), ip)...)
+	}
 	for i, cidr := range spec.LoadBalancerSourceRanges {
 		warnings = append(warnings, utilvalidation.GetWarningsForCIDR(at.Child("loadBalancerSourceRanges").Index(i), cidr)...)
 	}

@@ -1,8 +1,11 @@
 package resource
 
 import (
+	"context"
+
 	resourcev1 "k8s.io/api/resource/v1"
 	resourcev1beta2 "k8s.io/api/resource/v1beta2"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/periplus/periplus/apiserver/registry"
 	"github.com/periplus/periplus/apiserver/registry/kind"
@@ -16,6 +19,10 @@ func deviceTaintRules() *registry.Resource {
 	beta2 := kind.Alike[resourcev1beta2.DeviceTaintRule, resourcev1beta2.DeviceTaintRuleList, resourcev1.DeviceTaintRule](resourcev1beta2.SchemeGroupVersion)
 	s := deviceTaintRuleHalves.Main()
 	s.DefaultFunc = func(rule *resourcev1.DeviceTaintRule) { stamp(&rule.Spec.Taint) }
+	s.ValidateCreate = func(_ context.Context, r *resourcev1.DeviceTaintRule) field.ErrorList { return taintRule(&r.Spec, nil) }
+	s.ValidateChange = func(_ context.Context, r, old *resourcev1.DeviceTaintRule) field.ErrorList {
+		return taintRule(&r.Spec, &old.Spec)
+	}
 	return &registry.Resource{
 		GVR:      version.WithResource("devicetaintrules"),
 		Kind:     "DeviceTaintRule",

@@ -1,10 +1,14 @@
 package resource
 
 import (
+	"context"
+
 	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/periplus/periplus/apiserver/registry"
 	"github.com/periplus/periplus/apiserver/registry/kind"
+	"github.com/periplus/periplus/apiserver/validation"
 )
 
 var resourceClaimHalves = kind.Split(func(obj *resourcev1.ResourceClaim) (*resourcev1.ResourceClaimSpec, *resourcev1.ResourceClaimStatus) {
@@ -14,6 +18,14 @@ var resourceClaimHalves = kind.Split(func(obj *resourcev1.ResourceClaim) (*resou
 func resourceClaims() *registry.Resource {
 	s := resourceClaimHalves.MainWithoutGeneration()
 	s.DefaultFunc = func(claim *resourcev1.ResourceClaim) { defaultRequests(&claim.Spec) }
+	s.ValidateCreate = func(_ context.Context, c *resourcev1.ResourceClaim) field.ErrorList {
+		return claimSpec(&c.Spec, field.NewPath("spec"))
+	}
+	s.ValidateChange = func(_ context.Context, c, old *resourcev1.ResourceClaim) field.ErrorList {
+		return validation.Frozen(c.Spec, old.Spec, field.NewPath("spec"))
+	}
+	status := resourceClaimHalves.StatusKeepingMeta()
+	status.ValidateChange = func(_ context.Context, c, old *resourcev1.ResourceClaim) field.ErrorList { return claimStatus(c, old) }
 	return &registry.Resource{
 		GVR:        version.WithResource("resourceclaims"),
 		Kind:       "ResourceClaim",
@@ -23,6 +35,6 @@ func resourceClaims() *registry.Resource {
 		NewList:    kind.Make[resourcev1.ResourceClaimList],
 		Also:       olderResourceClaim(),
 		Strategy:   s,
-		Status:     resourceClaimHalves.StatusKeepingMeta(),
+		Status:     status,
 	}
 }

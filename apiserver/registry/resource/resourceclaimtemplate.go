@@ -1,15 +1,25 @@
 package resource
 
 import (
+	"context"
+
 	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/periplus/periplus/apiserver/registry"
 	"github.com/periplus/periplus/apiserver/registry/kind"
+	"github.com/periplus/periplus/apiserver/validation"
 )
 
 func resourceClaimTemplates() *registry.Resource {
 	s := registry.Funcs[*resourcev1.ResourceClaimTemplate]{}
 	s.DefaultFunc = func(t *resourcev1.ResourceClaimTemplate) { defaultRequests(&t.Spec.Spec) }
+	s.ValidateCreate = func(_ context.Context, t *resourcev1.ResourceClaimTemplate) field.ErrorList {
+		return claimSpec(&t.Spec.Spec, field.NewPath("spec", "spec"))
+	}
+	s.ValidateChange = func(_ context.Context, t, old *resourcev1.ResourceClaimTemplate) field.ErrorList {
+		return validation.Frozen(t.Spec, old.Spec, field.NewPath("spec"))
+	}
 	return &registry.Resource{
 		GVR:        version.WithResource("resourceclaimtemplates"),
 		Kind:       "ResourceClaimTemplate",

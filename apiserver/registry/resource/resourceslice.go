@@ -1,9 +1,12 @@
 package resource
 
 import (
+	"context"
+
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/periplus/periplus/apiserver/registry"
 	"github.com/periplus/periplus/apiserver/registry/kind"
@@ -17,6 +20,12 @@ func resourceSlices() *registry.Resource {
 				stamp(&slice.Spec.Devices[i].Taints[j])
 			}
 		}
+	}
+	s.ValidateCreate = func(_ context.Context, slice *resourcev1.ResourceSlice) field.ErrorList {
+		return sliceSpec(&slice.Spec, nil)
+	}
+	s.ValidateChange = func(_ context.Context, slice, old *resourcev1.ResourceSlice) field.ErrorList {
+		return sliceSpec(&slice.Spec, &old.Spec)
 	}
 	return &registry.Resource{
 		GVR:              version.WithResource("resourceslices"),
