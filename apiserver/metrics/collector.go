@@ -60,8 +60,9 @@ func newCollector(c Config) *collector {
 // A pair is two readings of a node.
 type pair struct{ before, last *reading }
 
-// collect returns readings of those of the nodes that answer, by name.
-func (c *collector) collect(ctx context.Context, nodes []*corev1.Node) map[string]pair {
+// collect returns readings of those of the nodes that answer, by name. Readings of
+// up to an age are good enough.
+func (c *collector) collect(ctx context.Context, nodes []*corev1.Node, age time.Duration) map[string]pair {
 	var mu sync.Mutex
 	out := make(map[string]pair, len(nodes))
 	var group sync.WaitGroup
@@ -70,10 +71,10 @@ func (c *collector) collect(ctx context.Context, nodes []*corev1.Node) map[strin
 			continue
 		}
 		group.Go(func() {
-			p, err := c.readings(ctx, n)
+			p, err := c.readings(ctx, n, age)
 			if err != nil {
 				if ctx.Err() == nil {
-					c.config.Log.Warn("no metrics of a node", base.KeyNode, n.Name, base.KeyError, err)
+					c.config.Log.Debug("no metrics of a node", base.KeyNode, n.Name, base.KeyError, err)
 				}
 				return
 			}
@@ -97,8 +98,8 @@ func silent(n *corev1.Node) bool {
 	return true // it has never been
 }
 
-// readings returns two readings of a node, of which the later is of now, more or less.
-func (c *collector) readings(ctx context.Context, n *corev1.Node) (pair, error) {
+// readings returns two readings of a node, of which the later has at most an age.
+func (c *collector) readings(ctx context.Context, n *corev1.Node, most time.Duration) (pair, error) {
 	h := c.history(n.Name)
 	select {
 	case h.turn <- struct{}{}:
@@ -108,7 +109,7 @@ func (c *collector) readings(ctx context.Context, n *corev1.Node) (pair, error) 
 	defer func() { <-h.turn }()
 
 	age := time.Since(h.read)
-	if h.last != nil && h.before != nil && age < resolution {
+	if h.last != nil && h.before != nil && age < most {
 		return pair{h.before, h.last}, nil
 	}
 	if h.last == nil || age > oldest {
@@ -116,11 +117,7 @@ func (c *collector) readings(ctx context.Context, n *corev1.Node) (pair, error) 
 		if err := c.next(ctx, h, n); err != nil {
 			return pair{}, err
 		}
-		pause := time.NewTimer(shortestWindow)
-		defer pause.Stop()
-		select {
-		case <-pause.C:
-		case <-ctx.Done():
+		if !pause(ctx) {
 			return pair{}, ctx.Err()
 		}
 	}
@@ -132,6 +129,18 @@ func (c *collector) readings(ctx context.Context, n *corev1.Node) (pair, error) 
 		return pair{h.last, h.last}, nil
 	}
 	return pair{h.before, h.last}, nil
+}
+
+// pause waits until a window is long enough; false means that ctx has ended.
+func pause(ctx context.Context) bool {
+	t := time.NewTimer(shortestWindow)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
 }
 
 // next takes another reading.

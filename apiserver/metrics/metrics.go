@@ -6,6 +6,7 @@ import (
 	"crypto/tls"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/http"
 	"slices"
 	"time"
@@ -72,7 +73,7 @@ func (m nodes) Get(ctx context.Context, _, name string) (runtime.Object, error) 
 		return nil, err
 	}
 	n := obj.(*corev1.Node)
-	if p, ok := m.collect(ctx, []*corev1.Node{n})[name]; ok {
+	if p, ok := m.collect(ctx, []*corev1.Node{n}, resolution)[name]; ok {
 		if out := nodeMetrics(n, p); out != nil {
 			return out, nil
 		}
@@ -91,7 +92,7 @@ func (m nodes) List(ctx context.Context, _ string, l labels.Selector, f fields.S
 			list = append(list, n)
 		}
 	}
-	readings := m.collect(ctx, list)
+	readings := m.collect(ctx, list, resolution)
 	out := make([]runtime.Object, 0, len(list))
 	for _, n := range list {
 		if p, ok := readings[n.Name]; ok {
@@ -169,7 +170,8 @@ func (m pods) of(ctx context.Context, list []*corev1.Pod) []runtime.Object {
 			on = append(on, obj.(*corev1.Node))
 		}
 	}
-	readings := m.collect(ctx, on)
+	readings := m.collect(ctx, on, resolution)
+	m.again(ctx, list, readings)
 	var out []runtime.Object
 	for _, p := range list {
 		if r, ok := readings[p.Spec.NodeName]; ok {
@@ -179,6 +181,40 @@ func (m pods) of(ctx context.Context, list []*corev1.Pod) []runtime.Object {
 		}
 	}
 	return out
+}
+
+// again replaces the readings of nodes on which containers of these pods have begun
+// too late for them, so that whoever has waited for a pod sees its figures.
+func (m pods) again(ctx context.Context, list []*corev1.Pod, readings map[string]pair) {
+	var on []*corev1.Node
+	seen := map[string]bool{}
+	for _, p := range list {
+		name := p.Spec.NodeName
+		r, ok := readings[name]
+		if !ok || seen[name] || !beganAfter(p, r.last.node.at.Add(-shortestWindow)) || podMetrics(p, r) != nil {
+			continue
+		}
+		if obj, err := m.config.Objects.Get(nodesResource, "", name); err == nil {
+			seen[name] = true
+			on = append(on, obj.(*corev1.Node))
+		}
+	}
+	if len(on) == 0 || !pause(ctx) {
+		return
+	}
+	maps.Copy(readings, m.collect(ctx, on, 0))
+}
+
+// beganAfter reports whether one of a pod's containers has begun after a time.
+func beganAfter(p *corev1.Pod, at time.Time) bool {
+	for _, list := range [][]corev1.ContainerStatus{p.Status.ContainerStatuses, p.Status.InitContainerStatuses} {
+		for i := range list {
+			if running := list[i].State.Running; running != nil && running.StartedAt.After(at) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // podMetrics returns nil unless there are figures of all containers that run. Their
