@@ -81,6 +81,10 @@ e2e: packages build $(GOTESTSUM) ## only the tests of the real binary and of the
 surface: ## what upstream serves (paths, verbs, names), written down again from its source
 	@cd test/surface/upstream && go run .
 
+.PHONY: operator
+operator: ## a controller-runtime operator's suite, written for envtest, on apitest
+	@cd test/operator && go test -count=1 $(TESTFLAGS) .
+
 .PHONY: csi-sanity
 csi-sanity: ## the storage community's suite for drivers, against the built-in one (as root)
 	@cd test/csi-sanity && go test -count=1 $(TESTFLAGS) .

@@ -69,7 +69,7 @@ func New(config Config) (*Server, error) {
 	late := &lateReader{}
 	s.rest = rest.New(rest.Config{
 		Store: config.Store, Caches: s.caches, Scheme: scheme,
-		Admission: append(admissionall.Chain(late), config.Plugins...), Journey: config.Journey, Log: config.Log, Stop: s.stop,
+		Admission: append(admissionall.Chain(late).Without(config.DisableAdmission), config.Plugins...), Journey: config.Journey, Log: config.Log, Stop: s.stop,
 		Types: s.types, MayCreate: s.mayCreate, Authorizer: expressions{s},
 	})
 	late.Server = s.rest

@@ -32,26 +32,50 @@ func RankForDeletion(pods, related []*corev1.Pod, now time.Time) {
 			onNode[p.Spec.NodeName]++
 		}
 	}
-	slices.SortFunc(pods, func(a, b *corev1.Pod) int {
-		if c := cmp.Or(
-			boolOrder(a.Spec.NodeName != "", b.Spec.NodeName != ""),
-			cmp.Compare(phaseOrder(a.Status.Phase), phaseOrder(b.Status.Phase)),
-			boolOrder(PodReady(a), PodReady(b)),
-			cmp.Compare(costOf(a), costOf(b)),
-			cmp.Compare(onNode[b.Spec.NodeName], onNode[a.Spec.NodeName]),
-		); c != 0 {
+	// What is compared is worked out once a pod: there may be ten thousand of them.
+	ranks := make([]rank, len(pods))
+	for i, p := range pods {
+		r := &ranks[i]
+		*r = rank{
+			pod: p, bound: p.Spec.NodeName != "", phase: phaseOrder(p.Status.Phase), ready: PodReady(p), cost: costOf(p),
+			crowd: onNode[p.Spec.NodeName], readyAge: ageOf(readySince(p), now), age: ageOf(p.CreationTimestamp.Time, now),
+		}
+		r.restarts, r.sidecarRestarts = maxRestarts(p)
+	}
+	slices.SortFunc(ranks, func(a, b rank) int { return a.compare(&b) })
+	for i := range ranks {
+		pods[i] = ranks[i].pod
+	}
+}
+
+// A rank is what a pod's place in the order of deletion depends on.
+type rank struct {
+	pod                       *corev1.Pod
+	bound, ready              bool
+	phase                     int
+	cost                      int64
+	crowd                     int
+	readyAge, age             age
+	restarts, sidecarRestarts int32
+}
+
+func (r *rank) compare(o *rank) int {
+	if c := cmp.Or(
+		boolOrder(r.bound, o.bound), cmp.Compare(r.phase, o.phase), boolOrder(r.ready, o.ready),
+		cmp.Compare(r.cost, o.cost), cmp.Compare(o.crowd, r.crowd),
+	); c != 0 {
+		return c
+	}
+	if r.ready && o.ready {
+		if c := r.readyAge.compare(o.readyAge, r.pod, o.pod); c != 0 {
 			return c
 		}
-		if PodReady(a) && PodReady(b) {
-			if c := ageOrder(readySince(a), readySince(b), a, b, now); c != 0 {
-				return c
-			}
-		}
-		if c := compareRestarts(a, b); c != 0 {
-			return c
-		}
-		return ageOrder(a.CreationTimestamp.Time, b.CreationTimestamp.Time, a, b, now)
-	})
+	}
+	// The pod with more restarts of one container first.
+	if c := cmp.Or(cmp.Compare(o.restarts, r.restarts), cmp.Compare(o.sidecarRestarts, r.sidecarRestarts)); c != 0 {
+		return c
+	}
+	return r.age.compare(o.age, r.pod, o.pod)
 }
 
 func boolOrder(a, b bool) int {
@@ -75,7 +99,11 @@ func phaseOrder(p corev1.PodPhase) int {
 }
 
 func costOf(p *corev1.Pod) int64 {
-	n, err := strconv.ParseInt(p.Annotations[deletionCost], 10, 32)
+	text, ok := p.Annotations[deletionCost]
+	if !ok {
+		return 0
+	}
+	n, err := strconv.ParseInt(text, 10, 32)
 	if err != nil {
 		return 0
 	}
@@ -89,16 +117,12 @@ func readySince(p *corev1.Pod) time.Time {
 	return time.Time{}
 }
 
-// compareRestarts puts the pod with more restarts of one container first.
-func compareRestarts(a, b *corev1.Pod) int {
-	ra, sa := maxRestarts(a)
-	rb, sb := maxRestarts(b)
-	return cmp.Or(cmp.Compare(rb, ra), cmp.Compare(sb, sa))
-}
-
 func maxRestarts(p *corev1.Pod) (regular, sidecar int32) {
 	for i := range p.Status.ContainerStatuses {
 		regular = max(regular, p.Status.ContainerStatuses[i].RestartCount)
+	}
+	if len(p.Status.InitContainerStatuses) == 0 {
+		return regular, 0
 	}
 	sidecars := map[string]bool{}
 	for i := range p.Spec.InitContainers {
@@ -113,16 +137,24 @@ func maxRestarts(p *corev1.Pod) (regular, sidecar int32) {
 	return regular, sidecar
 }
 
-// ageOrder puts the younger first, where ages of the same power of two count as
-// equal and the UID decides. A zero time counts as younger than any other.
-func ageOrder(ta, tb time.Time, a, b *corev1.Pod, now time.Time) int {
-	if ta.Equal(tb) {
+// An age is since when something is so, and for how long, as a power of two.
+type age struct {
+	at        time.Time
+	magnitude int
+}
+
+func ageOf(at, now time.Time) age { return age{at, magnitude(now.Sub(at))} }
+
+// compare puts the younger first, where ages of the same power of two count as equal
+// and the UID decides. A zero time counts as younger than any other.
+func (x age) compare(y age, a, b *corev1.Pod) int {
+	if x.at.Equal(y.at) {
 		return 0
 	}
-	if ta.IsZero() || tb.IsZero() {
-		return boolOrder(!ta.IsZero(), !tb.IsZero())
+	if x.at.IsZero() || y.at.IsZero() {
+		return boolOrder(!x.at.IsZero(), !y.at.IsZero())
 	}
-	return cmp.Or(cmp.Compare(magnitude(now.Sub(ta)), magnitude(now.Sub(tb))), cmp.Compare(a.UID, b.UID))
+	return cmp.Or(cmp.Compare(x.magnitude, y.magnitude), cmp.Compare(a.UID, b.UID))
 }
 
 func magnitude(d time.Duration) int {

@@ -56,7 +56,8 @@ func OpenAuthority(dir, name string) (*Authority, error) {
 	return &Authority{cert, key, certPEM}, nil
 }
 
-func newAuthority(dir, name, certPath, keyPath string) (*Authority, error) {
+// New makes an authority that is nowhere but in memory.
+func New(name string) (*Authority, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return nil, fmt.Errorf("make a key for %s: %w", name, err)
@@ -80,18 +81,25 @@ func newAuthority(dir, name, certPath, keyPath string) (*Authority, error) {
 	if err != nil {
 		return nil, err
 	}
-	certPEM := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+	return &Authority{cert, key, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})}, nil
+}
+
+func newAuthority(dir, name, certPath, keyPath string) (*Authority, error) {
+	a, err := New(name)
+	if err != nil {
+		return nil, err
+	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("make authority %s: %w", name, err)
 	}
 	// The key first: a certificate without its key would be of no use after a crash.
-	if err := writeKey(keyPath, key); err != nil {
+	if err := writeKey(keyPath, a.Key); err != nil {
 		return nil, err
 	}
-	if err := WriteFile(certPath, certPEM, 0o644); err != nil {
+	if err := WriteFile(certPath, a.PEM, 0o644); err != nil {
 		return nil, err
 	}
-	return &Authority{cert, key, certPEM}, nil
+	return a, nil
 }
 
 // KeyPEM returns the key as PEM. Only those who sign in its name may have it.
@@ -148,6 +156,19 @@ func (a *Authority) Issue(r Request, public any) ([]byte, error) {
 		return nil, fmt.Errorf("issue certificate for %s: %w", r.CommonName, err)
 	}
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), nil
+}
+
+// Pair makes a key and issues a certificate for it, both in PEM.
+func (a *Authority) Pair(r Request) (cert, key []byte, err error) {
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, nil, fmt.Errorf("make a key for %s: %w", r.CommonName, err)
+	}
+	if cert, err = a.Issue(r, &private.PublicKey); err != nil {
+		return nil, nil, err
+	}
+	key, err = KeyPEM(private)
+	return cert, key, err
 }
 
 func newSerial() (*big.Int, error) {

@@ -21,6 +21,7 @@ type options struct {
 	merge      bool
 	name       string
 	lab        labFlags
+	api        apiFlags
 }
 
 // New returns the command.
@@ -36,7 +37,9 @@ It stays in the foreground until it is interrupted; containers then keep running
 and are taken over by the next start. "peri down" ends everything.
 
 With --name or --nodes it is a cluster of several nodes on this machine, each in
-namespaces of its own: "peri clusters" lists them, "peri down --name NAME" ends one.`,
+namespaces of its own: "peri clusters" lists them, "peri down --name NAME" ends one.
+
+With --api-only it is an API server for tests, which needs no root and keeps nothing.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd) },
 	}
@@ -47,10 +50,14 @@ namespaces of its own: "peri clusters" lists them, "peri down --name NAME" ends 
 	f.BoolVar(&o.merge, "merge-kubeconfig", false, "add the cluster to ~/.kube/config and make it the current context")
 	f.StringVar(&o.name, "context", "periplus", "name of the context that --merge-kubeconfig adds")
 	o.lab.add(f)
+	o.api.add(f)
 	return cmd
 }
 
 func (o *options) run(cmd *cobra.Command) error {
+	if o.api.only {
+		return o.runAPI(cmd)
+	}
 	if o.lab.wanted() {
 		return o.runLab(cmd)
 	}

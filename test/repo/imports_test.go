@@ -30,6 +30,7 @@ var rooms = map[string][]string{
 	"insight":     {"client"},
 	"lab":         {"linux"},
 	"hollow":      {"client"},
+	"apitest":     {"apiserver", "client", "controllers", "journey", "scheduler", "store"},
 	"ctl":         {"app", "client", "containers", "cri", "hollow", "insight", "journey", "kubelet", "linux", "mesh"},
 	"app":         nil, // the wiring room: everything but ctl and cmd
 	"cmd":         nil,
