@@ -22,6 +22,7 @@ import (
 	"github.com/periplus/periplus/base/jointoken"
 	"github.com/periplus/periplus/base/pki"
 	"github.com/periplus/periplus/client"
+	"github.com/periplus/periplus/client/checkpoint"
 	"github.com/periplus/periplus/journey"
 	"github.com/periplus/periplus/kubelet/bootstrap"
 )
@@ -43,6 +44,9 @@ func Agent(ctx context.Context, c *Config, log *slog.Logger, progress Progress) 
 	if err != nil {
 		return err
 	}
+	if id.expired {
+		log.Warn("The certificate of this node has expired while it was away: pods run, but the server does not know this node any more. Start it with --server and --token to join again")
+	}
 	release, err := openState(c.StateDir)
 	if err != nil {
 		return err
@@ -57,9 +61,13 @@ func Agent(ctx context.Context, c *Config, log *slog.Logger, progress Progress) 
 		return err
 	}
 	defer os.Remove(c.PidFile())
-	a, err := newAgent(c, id.servers, log)
+	kept, err := openCheckpoints(c, log)
 	if err != nil {
 		return err
+	}
+	a, err := newAgent(c, id.servers, kept, log)
+	if err != nil {
+		return errors.Join(err, kept.store.Close())
 	}
 	return runStages(ctx, a.stages(), progress)
 }
@@ -68,6 +76,7 @@ func Agent(ctx context.Context, c *Config, log *slog.Logger, progress Progress) 
 type membership struct {
 	fresh   *bootstrap.Membership // nil: it is in the state directory
 	servers []string
+	expired bool // the certificate is of no use any more
 }
 
 // member joins the cluster, unless this machine has done so before.
@@ -79,6 +88,10 @@ func member(ctx context.Context, c *Config) (*membership, error) {
 		return nil, err
 	case !known.Expired():
 		return &membership{servers: c.knownServers()}, nil
+	}
+	if known != nil && (c.Server == "" || c.Token == "") && checkpoint.Exists(c.checkpointFile()) {
+		// Its pods run all the same.
+		return &membership{servers: c.knownServers(), expired: true}, nil
 	}
 	if c.Server == "" || c.Token == "" {
 		what := "this machine has not joined a cluster yet"
@@ -143,7 +156,7 @@ type agent struct {
 	spans    *journey.Remote
 }
 
-func newAgent(c *Config, servers []string, log *slog.Logger) (*agent, error) {
+func newAgent(c *Config, servers []string, kept *checkpoints, log *slog.Logger) (*agent, error) {
 	id, settings, err := bootstrap.Open(c.agentDir(), c.NodeName)
 	if err != nil {
 		return nil, err
@@ -173,9 +186,9 @@ func newAgent(c *Config, servers []string, log *slog.Logger) (*agent, error) {
 	if a.spans, err = remoteJourney(config); err != nil {
 		return nil, err
 	}
-	shared := client.NewFactory(a.client, nil)
-	s := &controlPlane{config: c, log: log, nodeIP: ip, record: a.spans, connect: connect, shared: shared}
+	s := &controlPlane{config: c, log: log, nodeIP: ip, record: a.spans, connect: connect}
 	a.worker = s.worker()
+	shared := kept.wire(a.worker, a.client)
 	a.worker.serving, a.worker.clientCAs = id.Server, id.Pool
 	a.worker.shared = func() informers.SharedInformerFactory { return shared }
 	return a, nil
@@ -183,7 +196,7 @@ func newAgent(c *Config, servers []string, log *slog.Logger) (*agent, error) {
 
 func (a *agent) stages() []stage {
 	w := a.worker
-	return append(w.stages(),
+	return append(w.stages("checkpoints"), w.kept.stage(),
 		stage{name: "journey", run: func(ctx context.Context, ready func()) error {
 			ready()
 			return a.spans.Run(ctx)

@@ -99,6 +99,9 @@ type Config struct {
 	ImagePeers []string `json:"image-peers,omitempty"`
 	// ResolvConf names the upstream resolvers; default /etc/resolv.conf.
 	ResolvConf string `json:"resolv-conf,omitempty"`
+	// ForgetSecrets keeps Secrets and tokens off an agent's disk: after a reboot without
+	// a server, pods that need them wait.
+	ForgetSecrets bool `json:"forget-secrets,omitempty"`
 	// PodManifests is a directory of static pods.
 	PodManifests string `json:"pod-manifest-path,omitempty"`
 

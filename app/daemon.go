@@ -37,6 +37,7 @@ func Daemons() []Daemon {
 		{"scheduler", "run the scheduler alone", runScheduler},
 		{"kubelet", "run the kubelet alone, with the embedded container runtime or --container-runtime-endpoint", runKubelet},
 		{"containers", "run the container runtime alone", runContainers},
+		{"gateway", "run the gateway of a node alone, as peri does when there is an Ingress or a Gateway", runGateway},
 		{"proxy", "run the Service proxy and DNS alone", runProxy},
 	}
 }

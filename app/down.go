@@ -19,6 +19,7 @@ import (
 	"github.com/periplus/periplus/containers"
 	"github.com/periplus/periplus/containers/image"
 	"github.com/periplus/periplus/containers/snapshot/overlayfs"
+	gatewayprocess "github.com/periplus/periplus/gateway/process"
 	"github.com/periplus/periplus/journey"
 	"github.com/periplus/periplus/journey/answer"
 	"github.com/periplus/periplus/kubelet/bootstrap"
@@ -203,6 +204,9 @@ func cleanNode(ctx context.Context, c *Config) error {
 	if err != nil {
 		return err
 	}
+	if err := gatewayprocess.Stop(ctx, c.gatewaySocket()); err != nil {
+		return fmt.Errorf("end the gateway: %w", err)
+	}
 	err = errors.Join(endContainers(ctx, runtime), network.Cleanup(), cleanBackbones(), policy.Cleanup(), cleanVolumes(ctx, c, log), cleanCgroups(c))
 	err = errors.Join(err, proxyall.Cleanup(proxy.BackendConfig{ServiceCIDRs: services, PodCIDRs: pods, Log: log}), cleanAnswers(log))
 	for _, a := range []netip.Addr{netip.MustParseAddr(c.ClusterDNS), lonely} {
@@ -224,7 +228,7 @@ func cleanAnswers(log *slog.Logger) error {
 // number, and the file that the number was being written to.
 func cleanRun(c *Config) error {
 	left, err := filepath.Glob(filepath.Join(c.RunDir, "."+filepath.Base(c.PidFile())+".*"))
-	for _, path := range append(left, c.PidFile(), c.etcdSocket(), c.criSocket(), c.adminSocket()) {
+	for _, path := range append(left, c.PidFile(), c.etcdSocket(), c.criSocket(), c.adminSocket(), c.gatewaySocket(), c.gatewayConfig()) {
 		if e := os.Remove(path); !errors.Is(e, os.ErrNotExist) {
 			err = errors.Join(err, e)
 		}

@@ -43,6 +43,7 @@ func (c *Config) Flags(f *pflag.FlagSet) {
 	f.StringToStringVar(mirrorFlag(c), "registry-mirror", nil, "registry=endpoint: asked before the registry itself")
 	f.StringSliceVar(&c.ImagePeers, "image-peers", c.ImagePeers, "image sockets of other nodes on this machine, which are asked before a registry")
 	f.StringVar(&c.ResolvConf, "resolv-conf", c.ResolvConf, "resolver configuration of this machine")
+	f.BoolVar(&c.ForgetSecrets, "forget-secrets", c.ForgetSecrets, "keep Secrets and tokens off an agent's disk: after a reboot without a server, pods that need them wait")
 	f.StringVar(&c.PodManifests, "pod-manifest-path", c.PodManifests, "directory of static pods")
 	f.StringSliceVar(&c.Manifests, "manifests", c.Manifests, "directories whose files are applied and kept (default: <state-dir>/manifests)")
 	f.StringVar(&c.ImageArchives, "image-archives", c.ImageArchives, "directory whose image archives are imported (default: <state-dir>/images)")

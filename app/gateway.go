@@ -33,9 +33,10 @@ const (
 	gatewayStatusRole = "periplus:gateway-status"
 )
 
-// gatewayStage serves Ingresses and Gateways on this node, and on a server it
-// reports their statuses. It begins when the machine is ready, so that nobody waits
-// for it; without an Ingress or a Gateway it listens nowhere.
+// gatewayStage looks for Ingresses and Gateways, has a process serve them on this node
+// (gatewayprocess.go), and on a server it reports their statuses. It begins when the
+// machine is ready, so that nobody waits for it; without an Ingress or a Gateway there
+// is no process.
 func (w *worker) gatewayStage(after ...string) stage {
 	return stage{name: "gateway", after: after, run: func(ctx context.Context, ready func()) error {
 		ready()
@@ -63,35 +64,24 @@ func (w *worker) gatewayStage(after ...string) stage {
 		}
 		settings := gateway.Config{
 			Sources: gatewayall.Sources(sources), Informers: w.shared(), HTTPPort: w.config.IngressHTTPPort, HTTPSPort: w.config.IngressHTTPSPort,
-			WriteStatus: w.together, Passive: w.config.DisableAgent || w.config.IngressHTTPPort == 0, Nodes: nodesGroup, Log: log,
+			WriteStatus: w.together, Passive: true, Nodes: nodesGroup, Log: log,
 			Journey: w.record, Node: w.config.NodeName,
 		}
-		var follower *edge.Follower
 		if w.together {
 			settings.GrantClient = c
-			if w.edge != nil {
-				pods := w.shared().Core().V1().Pods().Lister()
-				w.edge.pods.Store(&pods)
-				settings.Mesh = w.edge
-			}
 		} else {
 			settings.SecretClient = c
-			follower = edge.NewFollower(c, log)
-			settings.Mesh = follower
 		}
-		server, err := gateway.New(settings)
-		if err != nil {
+		var server *gateway.Server
+		keeper := w.gatewayKeeper(log, func() { server.Refresh() })
+		settings.OnActive, settings.Taken = keeper.want, keeper.ports
+		if server, err = gateway.New(settings); err != nil {
 			return err
 		}
 		w.shared().StartWithContext(ctx)
 		return base.RunAll(ctx,
 			base.Component{Name: "gateway", Run: server.Run},
-			base.Component{Name: "edge of the mesh", Run: func(ctx context.Context) error {
-				if follower == nil {
-					return nil
-				}
-				return follower.Run(ctx, server.Refresh)
-			}},
+			base.Component{Name: "gateway's process", Run: keeper.run},
 			base.Component{Name: "definitions of the Gateway API", Run: func(ctx context.Context) error {
 				if w.together && w.config.GatewayAPI {
 					if err := crd.Apply(ctx, sources.Metadata, w.define); err != nil && ctx.Err() == nil {

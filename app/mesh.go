@@ -205,7 +205,7 @@ func (s *controlPlane) runMesh(ctx context.Context, log *slog.Logger) error {
 		return err
 	}
 	callers := ca.NewTokenAuthenticator(c)
-	identity := s.edge.join(authority)
+	identity := ca.NewWorkload(authority, edge.Identity)
 	p := pilot.New(pilot.Config{Informers: s.shared, Dynamic: dyn, Domain: s.config.ClusterDomain, Callers: callers, Journey: s.record, Shift: s.spans.Shift, Log: log})
 	roots := publish.NewRoots(c, authority.Root())
 	server := meshServer(authority)

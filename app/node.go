@@ -44,8 +44,6 @@ import (
 
 // worker is the node side of one machine, as far as it has been started.
 type worker struct {
-	// edge is how the gateway speaks with pods of the mesh; nil: in plain text.
-	edge    *meshEdge
 	config  *Config
 	log     *slog.Logger
 	nodeIP  netip.Addr
@@ -68,6 +66,8 @@ type worker struct {
 	together bool
 	// define makes definitions of custom resources that are part of the program; only if together.
 	define crd.Definer
+	// kept lets the node start without its server; nil: it has the server in itself, or is a part alone.
+	kept *checkpoints
 	// objectInformers gives shared informers of ConfigMaps and Secrets, or nil to watch single objects.
 	objectInformers func(informers.SharedInformerFactory) informers.SharedInformerFactory
 }
@@ -193,7 +193,7 @@ func (w *worker) kubeletStage(after ...string) stage {
 		if err != nil {
 			return err
 		}
-		c, err := kubernetes.NewForConfig(config)
+		c, err := kubernetes.NewForConfig(w.kept.reading(config))
 		if err != nil {
 			return err
 		}
@@ -242,6 +242,7 @@ func (w *worker) newKubelet(ctx context.Context, c kubernetes.Interface) (*kubel
 			return nil, fmt.Errorf("node %s is not registered yet", w.config.NodeName)
 		},
 		Status: func(p *corev1.Pod) corev1.PodStatus { return k.Load().PodStatus(p) },
+		Memory: w.kept.memory(),
 	})
 	if err != nil {
 		return nil, nil, err
@@ -270,7 +271,7 @@ func (w *worker) newKubelet(ctx context.Context, c kubernetes.Interface) (*kubel
 	}
 	cgroups.Limit(int64(goruntime.NumCPU())*1000, node.MemoryCapacity())
 	made, err := kubelet.New(kubelet.Config{
-		NodeName: w.config.NodeName, Client: c, Pods: pods, NodeInformer: nodes,
+		NodeName: w.config.NodeName, Client: c, Pods: pods, NodeInformer: nodes, PodsLive: w.kept.podsLive(pods), Statuses: w.kept.statuses(),
 		Services: services.Lister(), ServicesSynced: serviceInformer.HasSyncedChecker().Done(), Objects: sources,
 		Runtime: w.runtime, Images: w.images, Volumes: host, Cgroups: cgroups,
 		Events: recorder, Journey: w.record, Log: log,

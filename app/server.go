@@ -48,9 +48,8 @@ type controlPlane struct {
 	connect func(component string) (*restclient.Config, error)
 	// shared are the informers of all components in this process.
 	shared informers.SharedInformerFactory
-	// mesh is nil where there is none. edge is the gateway's part in it.
+	// mesh is nil where there is none.
 	mesh *meshSwitch
-	edge meshEdge
 }
 
 // etcdStage opens the store.

@@ -77,7 +77,7 @@ func Up(ctx context.Context, c *Config, log *slog.Logger, progress Progress) err
 	if s.quorum, err = s.member(); err != nil {
 		return err
 	}
-	w := &worker{config: c, log: log, nodeIP: ip, edge: &s.edge, serving: id.kubelet.Server, clientCAs: id.ca.Pool, record: spans, together: true}
+	w := &worker{config: c, log: log, nodeIP: ip, serving: id.kubelet.Server, clientCAs: id.ca.Pool, record: spans, together: true}
 	// These are used after the API server's stage is ready.
 	w.connect = func(component string) (*restclient.Config, error) { return s.connect(component) }
 	w.define = func(ctx context.Context, list []*apiextensionsv1.CustomResourceDefinition) error {

@@ -41,7 +41,14 @@ type Attachment struct {
 	PodName      string
 	PodUID       string
 	PortMappings []PortMapping
+	// Wanted are addresses that the pod had before and gets again if they are free.
+	Wanted []netip.Addr
 }
+
+// AnnotationWanted is what a sandbox's annotations say Wanted with: addresses, separated
+// by commas. A pod that is started again keeps its address, so that Services find it while
+// nobody can tell them of another one.
+const AnnotationWanted = "periplus.io/wanted-addresses"
 
 // A PortMapping is a hostPort of a pod: host address and port to container port.
 type PortMapping struct {

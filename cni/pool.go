@@ -111,11 +111,22 @@ func (p *Pool) usable(a netip.Addr) bool {
 	return a.Is6() || p.prefix.Contains(a.Next())
 }
 
-// Allocate gives owner an address: the one that it has, else a free one.
-func (p *Pool) Allocate(owner string) (netip.Addr, error) {
+// Allocate gives owner an address: the one that it has, else one of those wanted that is
+// free, else any free one.
+func (p *Pool) Allocate(owner string, wanted ...netip.Addr) (netip.Addr, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if a, ok := p.addrs[owner]; ok {
+		return a, nil
+	}
+	for _, a := range wanted {
+		if _, used := p.owners[a]; used || !p.usable(a) {
+			continue
+		}
+		if err := os.Symlink(owner, p.path(a)); err != nil {
+			return netip.Addr{}, fmt.Errorf("allocate %s: %w", a, err)
+		}
+		p.owners[a], p.addrs[owner] = owner, a
 		return a, nil
 	}
 	wrapped := false

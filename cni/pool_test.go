@@ -41,6 +41,14 @@ func TestPoolGivesEachAddressOnce(t *testing.T) {
 	if a, err := p.Allocate("s6"); err != nil || a != netip.MustParseAddr("10.42.7.3") {
 		t.Errorf("the one that is free: %v, %v", a, err)
 	}
+	// An address that is wanted is given if it is free, and one of the range.
+	if err := p.Release("s3"); err != nil {
+		t.Fatal(err)
+	}
+	five := netip.MustParseAddr("10.42.7.5")
+	if a, err := p.Allocate("s8", netip.MustParseAddr("10.42.7.1"), netip.MustParseAddr("10.9.9.9"), netip.MustParseAddr("10.42.7.3"), five); err != nil || a != five {
+		t.Errorf("wanted %s, got %v %v", five, a, err)
+	}
 	if _, err := p.Allocate("s7"); !errors.Is(err, cni.ErrPoolExhausted) {
 		t.Errorf("full: %v", err)
 	}

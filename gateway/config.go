@@ -34,8 +34,16 @@ type Config struct {
 	// each of their namespaces; nil: nobody is let.
 	GrantClient kubernetes.Interface
 	Nodes       string
-	// Passive serves nothing itself: a server without a node only reports.
+	// Passive serves nothing itself: another process does, or this is a server without a
+	// node. Without WriteStatus nothing is built then.
 	Passive bool
+	// OnActive is told whether there is anything to serve; nil: nobody is. It must not block.
+	OnActive func(active bool)
+	// OnApplied is told whenever a configuration is in force, with the ports that could
+	// not be opened; nil: nobody is.
+	OnApplied func(taken map[int]error)
+	// Taken says which ports the process that serves could not open, if this one is Passive.
+	Taken func() map[int]error
 	// Events gets what users must know about their objects; nil: nothing.
 	Events record.EventRecorder
 	// DrainTimeout is how long requests may go on when the process ends. Default: 10 s.
@@ -48,6 +56,9 @@ type Config struct {
 	// nobody is.
 	Journey journey.Recorder
 	Node    string
+	// Began is since when objects make journeys here: the first one may be older than the
+	// process that was started because of it. Default: now.
+	Began time.Time
 	// Observers are told of each request.
 	Observers []l7.Observer
 	Log       *slog.Logger
@@ -70,6 +81,9 @@ func (c *Config) validate() error {
 	}
 	if c.HTTPPort == c.HTTPSPort {
 		return fmt.Errorf("gateway: HTTPPort and HTTPSPort are both %d", c.HTTPPort)
+	}
+	if c.Began.IsZero() {
+		c.Began = time.Now()
 	}
 	if c.DrainTimeout == 0 {
 		c.DrainTimeout = 10 * time.Second

@@ -85,7 +85,7 @@ func New(cfg Config) (*Server, error) {
 // Engine is the proxy, for status pages.
 func (s *Server) Engine() *engine.Engine { return s.engine }
 
-// Refresh builds anew: the Mesh knows more than before.
+// Refresh builds anew: the Mesh knows more than before, or the process that serves.
 func (s *Server) Refresh() { s.changed() }
 
 func (s *Server) changed() {
@@ -116,6 +116,9 @@ func (s *Server) Run(ctx context.Context) error {
 		// What is built first is complete: after a restart nobody gets a 404 for a
 		// route that has not been read yet.
 		syncing.Wait()
+		if ctx.Err() == nil && s.cfg.OnActive != nil {
+			s.cfg.OnActive(s.active())
+		}
 		return s.serve(ctx)
 	})
 	return group.Wait()
@@ -130,8 +133,15 @@ func (s *Server) serve(ctx context.Context) error {
 			return nil
 		case <-s.trigger:
 		}
+		active := s.active()
+		if s.cfg.OnActive != nil {
+			s.cfg.OnActive(active)
+		}
+		if s.cfg.Passive && !s.cfg.WriteStatus {
+			continue
+		}
 		if !following {
-			if !s.active() {
+			if !active {
 				continue
 			}
 			undo, err := s.follow(ctx)
@@ -247,8 +257,14 @@ func (s *Server) build(ctx context.Context) {
 	s.builds++
 	snapshot := s.snapshot(b, s.engine.Snapshot())
 	var taken map[int]error
-	if !s.cfg.Passive {
+	switch {
+	case !s.cfg.Passive:
 		taken = s.apply(snapshot)
+		if s.cfg.OnApplied != nil {
+			s.cfg.OnApplied(taken)
+		}
+	case s.cfg.Taken != nil:
+		taken = s.cfg.Taken()
 	}
 	if s.steps != nil {
 		s.steps.applied(b, start, s.cfg.Passive)

@@ -39,7 +39,7 @@ type answerKey struct {
 
 func newSteps(c *Config, changed func()) *steps {
 	return &steps{
-		record: c.Journey, node: c.Node, began: time.Now().Truncate(time.Second), changed: changed,
+		record: c.Journey, node: c.Node, began: c.Began.Truncate(time.Second), changed: changed,
 		inForce: map[types.UID]int64{}, answers: map[answerKey]*answer{},
 	}
 }

@@ -1,6 +1,7 @@
 package kubelet
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -8,6 +9,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/tools/cache"
@@ -25,6 +27,12 @@ type Config struct {
 
 	// Pods holds the pods with spec.nodeName = NodeName. The caller runs it.
 	Pods cache.SharedIndexInformer
+	// PodsLive waits until the API itself has been asked for Pods, which may first come
+	// from a checkpoint, and returns the pods that it had then: before that no pod counts
+	// as deleted. Nil: what Pods holds when it has synced is what the API has.
+	PodsLive func(context.Context) ([]types.UID, error)
+	// Statuses keeps what the API could not be told. Nil: a later life does without.
+	Statuses Statuses
 	// NodeInformer holds (at least) this node's own object. The caller runs it.
 	NodeInformer cache.SharedIndexInformer
 	// Services feeds the service environment variables. Nil: there are none.

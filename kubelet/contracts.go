@@ -44,6 +44,15 @@ type Objects interface {
 	Secret(namespace, name string) (*corev1.Secret, error)
 }
 
+// Statuses keeps, for a later life of the kubelet, the statuses that the API could not
+// be told: a pod that completed while the API was away stays completed.
+type Statuses interface {
+	// Load returns what was saved for a pod, or nil.
+	Load(pod types.UID) *corev1.PodStatus
+	// Save keeps a status; nil: the API has been told, or has forgotten the pod.
+	Save(pod types.UID, status *corev1.PodStatus)
+}
+
 type liveObjects struct{ client kubernetes.Interface }
 
 func (l liveObjects) ConfigMap(namespace, name string) (*corev1.ConfigMap, error) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -73,12 +74,15 @@ func (k *Kubelet) reapOrphans(ctx context.Context) {
 	known := map[string]bool{}
 	if ready {
 		for uid := range k.seen {
-			if k.workers[uid] == nil {
+			if k.workers[uid] == nil && !slices.Contains(k.live, uid) {
 				orphans = append(orphans, uid)
 			}
 		}
 		for uid := range k.workers {
 			known[string(uid)] = true
+		}
+		for _, uid := range k.live {
+			known[string(uid)] = true // its event is on the way
 		}
 		k.seen = map[types.UID]bool{}
 	}

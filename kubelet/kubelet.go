@@ -43,6 +43,7 @@ type Kubelet struct {
 	workers map[types.UID]*worker
 	seen    map[types.UID]bool     // pods that the runtime had at the last relist
 	listed  int                    // how many of the two sources of pods are complete
+	live    []types.UID            // that the API had when it was first asked; nil: those of the informer
 	statics map[string]*staticPod  // by file
 	mirrors map[string]*corev1.Pod // by namespace/name
 
@@ -165,7 +166,14 @@ func (k *Kubelet) runPods(ctx context.Context) error {
 	defer func() { _ = k.cfg.Pods.RemoveEventHandler(reg) }()
 	select {
 	case <-reg.HasSyncedChecker().Done():
-		k.sourceComplete(ctx)
+		if k.cfg.PodsLive == nil {
+			k.sourceComplete(ctx)
+		} else if live, err := k.cfg.PodsLive(ctx); err == nil {
+			k.mu.Lock()
+			k.live = live
+			k.mu.Unlock()
+			k.sourceComplete(ctx)
+		}
 	case <-ctx.Done():
 	}
 	<-ctx.Done()

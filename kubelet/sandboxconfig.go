@@ -3,11 +3,13 @@ package kubelet
 import (
 	"fmt"
 	"maps"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	resourcehelper "k8s.io/component-helpers/resource"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/periplus/periplus/cni"
 	"github.com/periplus/periplus/kubelet/netcfg"
 )
 
@@ -36,6 +38,14 @@ func (e *execution) sandboxConfig(attempt uint32, tell bool) (*runtimeapi.PodSan
 		Labels:       sandboxLabels(pod),
 		Annotations:  sandboxAnnotations(pod),
 		Linux:        &runtimeapi.LinuxPodSandboxConfig{Sysctls: map[string]string{}},
+	}
+	delete(c.Annotations, cni.AnnotationWanted) // nobody else's to say
+	if old := e.w.status.last(); old != nil && len(old.PodIPs) > 0 && !isHostNetwork(pod) {
+		had := make([]string, len(old.PodIPs))
+		for i := range had {
+			had[i] = old.PodIPs[i].IP
+		}
+		c.Annotations[cni.AnnotationWanted] = strings.Join(had, ",")
 	}
 	if !isHostNetwork(pod) {
 		host, domain := netcfg.Hostname(pod, k.cfg.ClusterDomain)

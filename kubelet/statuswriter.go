@@ -33,9 +33,17 @@ type statusWriter struct {
 	settled chan struct{} // closed when writing ends; made on demand
 	gone    bool          // the API has no such pod
 	stopped bool
+	saved   *corev1.PodStatus // what is kept for a later life, because the API could not be told
 }
 
-func newStatusWriter(k *Kubelet, uid types.UID) *statusWriter { return &statusWriter{k: k, uid: uid} }
+func newStatusWriter(k *Kubelet, uid types.UID) *statusWriter {
+	s := &statusWriter{k: k, uid: uid}
+	if k.cfg.Statuses != nil {
+		s.saved = k.cfg.Statuses.Load(uid)
+		s.want = s.saved
+	}
+	return s
+}
 
 // observed takes over a version of the pod that came from the API.
 func (s *statusWriter) observed(pod *corev1.Pod) {
@@ -140,9 +148,11 @@ func (s *statusWriter) write() {
 				s.base = got
 			}
 			delay = 100 * time.Millisecond
+			s.saveLocked(nil)
 		case apierrors.IsNotFound(err), apierrors.IsConflict(err):
 			s.gone = true // gone, or another pod of the name
 		default:
+			s.saveLocked(merged)
 			s.mu.Unlock()
 			s.k.log.Warn("cannot write a pod's status", base.KeyPod, from.Namespace+"/"+from.Name, base.KeyUID, s.uid, base.KeyError, err)
 			select {
@@ -158,6 +168,15 @@ func (s *statusWriter) write() {
 		}
 		s.mu.Unlock()
 	}
+}
+
+// saveLocked keeps what the API could not be told; nil: it has been.
+func (s *statusWriter) saveLocked(status *corev1.PodStatus) {
+	if s.k.cfg.Statuses == nil || status == s.saved || status != nil && apiequality.Semantic.DeepEqual(status, s.saved) {
+		return
+	}
+	s.saved = status
+	s.k.cfg.Statuses.Save(s.uid, status)
 }
 
 func (s *statusWriter) endLocked() {
@@ -209,8 +228,9 @@ func (s *statusWriter) flush(ctx context.Context) error {
 // drop is called when the API has forgotten the pod.
 func (s *statusWriter) drop() {
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.gone = true
-	s.mu.Unlock()
+	s.saveLocked(nil)
 }
 
 func (s *statusWriter) stop() {

@@ -54,7 +54,7 @@ func (n *Network) Add(_ context.Context, a cni.Attachment) (res cni.Result, err 
 		}
 	}()
 	for _, p := range n.active {
-		ip, err := p.Allocate(who)
+		ip, err := p.Allocate(who, a.Wanted...)
 		if err != nil {
 			return res, err
 		}

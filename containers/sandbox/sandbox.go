@@ -108,6 +108,11 @@ func (s *Sandbox) Attachment(id string, config *runtimeapi.PodSandboxConfig) cni
 		SandboxID: id, NetNS: s.Pins.Net, IfName: IfName,
 		PodNamespace: meta.GetNamespace(), PodName: meta.GetName(), PodUID: meta.GetUid(),
 	}
+	for text := range strings.SplitSeq(config.GetAnnotations()[cni.AnnotationWanted], ",") {
+		if ip, err := netip.ParseAddr(text); err == nil {
+			at.Wanted = append(at.Wanted, ip)
+		}
+	}
 	for _, m := range config.GetPortMappings() {
 		if m.GetHostPort() <= 0 {
 			continue

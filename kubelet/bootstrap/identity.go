@@ -126,6 +126,15 @@ func (i *Identity) Client(*tls.CertificateRequestInfo) (*tls.Certificate, error)
 	return i.client.Load(), nil
 }
 
+// Renewed is Client for a process beside the one that renews the certificate: it looks
+// into the directory.
+func (i *Identity) Renewed(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+	if c, err := readPair(filepath.Join(i.dir, clientFile)); err == nil {
+		i.client.Store(c)
+	}
+	return i.client.Load(), nil
+}
+
 // Server is for tls.Config.GetCertificate.
 func (i *Identity) Server(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	if c := i.server.Load(); c != nil {

@@ -170,13 +170,44 @@ func (n *Node) register(ctx context.Context) error {
 			return nil
 		}
 		n.cfg.Log.Warn("cannot register the node", base.KeyNode, n.cfg.Name, base.KeyError, err)
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-time.After(delay):
-			delay = min(2*delay, 7*time.Second)
+		again := time.NewTimer(delay)
+		for waiting := true; waiting; {
+			select {
+			case <-ctx.Done():
+				again.Stop()
+				return nil
+			case <-n.kick:
+				n.prepare(ctx)
+			case <-again.C:
+				waiting = false
+			}
 		}
+		delay = min(2*delay, 7*time.Second)
 	}
+}
+
+// prepare lets pods run on a node that is known from an earlier life but cannot be
+// registered yet: the runtime learns the range of addresses and says how it is.
+func (n *Node) prepare(ctx context.Context) {
+	if node := n.Current(); node != nil {
+		n.tellRange(ctx, node)
+		n.status(ctx, node)
+	}
+}
+
+// tellRange tells the runtime the node's range of pod addresses, if it is new.
+func (n *Node) tellRange(ctx context.Context, node *corev1.Node) {
+	cidr := joinCIDRs(node)
+	if cidr == "" || cidr == n.podCIDR {
+		return
+	}
+	_, err := n.cfg.Runtime.UpdateRuntimeConfig(ctx, &runtimeapi.UpdateRuntimeConfigRequest{
+		RuntimeConfig: &runtimeapi.RuntimeConfig{NetworkConfig: &runtimeapi.NetworkConfig{PodCidr: cidr}}})
+	if err != nil {
+		n.cfg.Log.Warn("cannot tell the runtime the pod range", base.KeyAddress, cidr, base.KeyError, err)
+		return
+	}
+	n.podCIDR = cidr
 }
 
 func (n *Node) tryRegister(ctx context.Context) error {
@@ -257,15 +288,7 @@ func (n *Node) syncStatus(ctx context.Context) (ready bool) {
 	if node == nil {
 		return false
 	}
-	if cidr := joinCIDRs(node); cidr != "" && cidr != n.podCIDR {
-		_, err := n.cfg.Runtime.UpdateRuntimeConfig(ctx, &runtimeapi.UpdateRuntimeConfigRequest{
-			RuntimeConfig: &runtimeapi.RuntimeConfig{NetworkConfig: &runtimeapi.NetworkConfig{PodCidr: cidr}}})
-		if err != nil {
-			n.cfg.Log.Warn("cannot tell the runtime the pod range", base.KeyAddress, cidr, base.KeyError, err)
-		} else {
-			n.podCIDR = cidr
-		}
-	}
+	n.tellRange(ctx, node)
 	st := n.status(ctx, node)
 	ready = conditionOf(st, corev1.NodeReady) == corev1.ConditionTrue
 	if !differs(&node.Status, st) && time.Since(n.written) < n.cfg.StatusEvery {

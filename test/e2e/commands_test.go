@@ -228,14 +228,21 @@ func (o *machines) crash(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Check(nodeOf(ts).process(ts, args).Kill())
 }
 
-// poweroff ends everything on the machine; its files stay.
-func (o *machines) poweroff(ts *testscript.TestScript, _ bool, _ []string) {
-	n := nodeOf(ts)
+// poweroff ends everything on a machine; its files stay, but for the run directory,
+// which is in memory on a real one.
+func (o *machines) poweroff(ts *testscript.TestScript, _ bool, args []string) {
+	n := named(ts, strings.Join(args, " "))
 	_ = n.images.Close() // its listener goes with the network namespace
 	ts.Check(n.machine.PowerOff())
+	ts.Check(os.RemoveAll(n.machine.RunDir()))
 	ts.Check(n.serveImages())
 	// The commands lead into the machine by its first process, which is another now.
-	ts.Check(n.machine.WriteCommands(filepath.Join(ts.Getenv("WORK"), ".bin"), inside...))
+	if n == nodeOf(ts) {
+		ts.Check(n.machine.WriteCommands(filepath.Join(ts.Getenv("WORK"), ".bin"), inside...))
+	}
+	if n.machine.Name() != nodeName || len(nodeOf(ts).others) > 0 {
+		ts.Check(n.machine.WriteCommands(filepath.Join(ts.Getenv("WORK"), ".on", n.machine.Name()), inside...))
+	}
 }
 
 func (o *machines) down(ts *testscript.TestScript, neg bool, _ []string) {

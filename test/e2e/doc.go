@@ -12,7 +12,7 @@
 //	up [flags]                peri up; returns when the node is ready (! up: must fail)
 //	daemon NAME [flags]       one part alone; returns when it reports its stage
 //	end NAME, crash NAME      ends "up" or a daemon: SIGTERM, kill -9
-//	poweroff                  everything on the machine dies at once
+//	poweroff [NAME]           everything on the machine dies at once; a script may name one of its lab
 //	down                      peri down --purge; fails if anything is left behind
 //	kubectl, peri, curl …     inside the machine (! for failure); stdout and stderr are kept
 //	setenv NAME cmd …         puts what it prints into a variable

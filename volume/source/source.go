@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
 
 	"github.com/periplus/periplus/volume"
 )
@@ -35,8 +36,19 @@ type Config struct {
 	// Changed is called when an object that a pod may refer to was added, changed
 	// or deleted; usually volume.Host.SourceChanged. It must not block. See OnChange.
 	Changed func(kind, namespace, name string)
+	// Memory, if not nil, lets pods start without the API server.
+	Memory Memory
 	// Log defaults to slog.Default().
 	Log *slog.Logger
+}
+
+// A Memory keeps what was read for a start without the API server.
+type Memory interface {
+	// Remember returns a source of the one object that says what lw says and, until lw
+	// answers, what it said in an earlier life.
+	Remember(ref volume.Ref, lw cache.ListerWatcher) cache.ListerWatcher
+	// Forget is called when no pod refers to the object any more.
+	Forget(ref volume.Ref)
 }
 
 // A Source is a volume.Sources and a volume.Tracker.
@@ -136,6 +148,9 @@ func (s *Source) dropLocked(refs []volume.Ref) {
 		if w.users--; w.users == 0 {
 			w.stop()
 			delete(s.objs, ref)
+			if s.config.Memory != nil {
+				s.config.Memory.Forget(ref)
+			}
 		}
 	}
 }

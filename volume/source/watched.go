@@ -60,7 +60,11 @@ func (s *Source) watch(ref volume.Ref) *watched {
 			return core.ConfigMaps(ref.Namespace).Watch(ctx, o)
 		}
 	}
-	r := cache.NewReflectorWithOptions(cache.ToListWatcherWithWatchListSemantics(&lw, s.config.Client), example, w,
+	from := cache.ToListWatcherWithWatchListSemantics(&lw, s.config.Client)
+	if s.config.Memory != nil {
+		from = s.config.Memory.Remember(ref, &lw)
+	}
+	r := cache.NewReflectorWithOptions(from, example, w,
 		cache.ReflectorOptions{Name: ref.Namespace + "/" + ref.Name})
 	s.running.Go(func() { r.RunWithContext(ctx) })
 	return w
