@@ -17,6 +17,9 @@ import (
 func (s *Server) Define(ctx context.Context, list []*apiextensionsv1.CustomResourceDefinition) error {
 	objects := s.rest.Objects(definitions)
 	for _, d := range list {
+		if err := objects.Note(nil, d, ""); err != nil {
+			return fmt.Errorf("definition %s: %w", d.Name, err)
+		}
 		_, err := objects.Create(ctx, d, "", rest.Write{Strategy: objects.Resource.Strategy, Internal: true})
 		if err != nil && !apierrors.IsAlreadyExists(err) {
 			return fmt.Errorf("definition %s: %w", d.Name, err)

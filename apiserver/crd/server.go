@@ -171,10 +171,11 @@ func (s *Server) one(ctx context.Context, crd *apiextensionsv1.CustomResourceDef
 
 // write changes the status (and finalizers) of a definition that still exists.
 func (s *Server) write(ctx context.Context, name string, change func(*apiextensionsv1.CustomResourceDefinition)) error {
-	_, _, err := s.rest.Objects(definitions).Update(ctx, "", name, func(current runtime.Object) (runtime.Object, error) {
+	objects := s.rest.Objects(definitions)
+	_, _, err := objects.Update(ctx, "", name, func(current runtime.Object) (runtime.Object, error) {
 		out := current.DeepCopyObject().(*apiextensionsv1.CustomResourceDefinition)
 		change(out)
-		return out, nil
+		return out, objects.Note(current, out, "status")
 	}, rest.Write{Strategy: registry.Funcs[*apiextensionsv1.CustomResourceDefinition]{}, Subresource: "status", Internal: true})
 	if apierrors.IsNotFound(err) {
 		return nil

@@ -187,6 +187,19 @@ func (e *endpoint) track(current, next, shown runtime.Object, sub, manager strin
 	return nil
 }
 
+// Note notes a write of the server itself, which no client sends: next replaces current,
+// or is new if that is nil. Its owner is the API server, as upstream.
+func (o *Objects) Note(current, next runtime.Object, sub string) error {
+	e := o.endpoint(o.Resource.GVR.GroupVersion())
+	if e == nil {
+		return nil
+	}
+	if current == nil {
+		current = e.blank
+	}
+	return e.track(current, next, nil, sub, "kube-apiserver")
+}
+
 // difference compares two objects of the stored version in terms of a version. Without
 // current, next is new; shown, if not nil, is next in the endpoint's version.
 func (e *endpoint) difference(version string, current, next, shown runtime.Object, sub string, into *ownership.Change) error {
