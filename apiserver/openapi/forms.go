@@ -42,6 +42,12 @@ func formV2(defs map[string]*spec.Schema) {
 			}
 			defs[name] = s
 		}
+		if gvk := s.Extensions[gvkExtension]; gvk != nil && s.Extensions[preserveExtension] == true {
+			// Of a custom kind that takes any field v2 can say nothing more: kubectl would
+			// complain of all fields but those that are named.
+			*s = spec.Schema{SchemaProps: spec.SchemaProps{Type: []string{"object"}}}
+			s.AddExtension(gvkExtension, gvk)
+		}
 		eachPart(s, func(s *spec.Schema) { s.Default, s.Nullable = nil, false })
 	}
 }

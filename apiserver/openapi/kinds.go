@@ -136,7 +136,7 @@ func (l *library) customSchema(gvk schema.GroupVersionKind, custom func(schema.G
 	}
 	s.Type = []string{"object"}
 	if s.Properties == nil {
-		s.AddExtension("x-kubernetes-preserve-unknown-fields", true)
+		s.AddExtension(preserveExtension, true)
 	}
 	docs := metav1.TypeMeta{}.SwaggerDoc()
 	for _, name := range []string{"apiVersion", "kind"} {
@@ -152,7 +152,7 @@ func (l *library) customSchema(gvk schema.GroupVersionKind, custom func(schema.G
 func (l *library) listOf(name, object string, gvk schema.GroupVersionKind) {
 	s := l.out[name]
 	s.Description = gvk.Kind + "List is a list of " + gvk.Kind
-	delete(s.Extensions, "x-kubernetes-preserve-unknown-fields")
+	delete(s.Extensions, preserveExtension)
 	item := spec.Schema{SchemaProps: spec.SchemaProps{Ref: spec.MustCreateRef(definitions + object)}}
 	s.SetProperty("items", spec.Schema{SchemaProps: spec.SchemaProps{Type: []string{"array"}, Items: &spec.SchemaOrArray{Schema: &item}}})
 	meta := l.schema(reflect.TypeFor[metav1.ListMeta]())

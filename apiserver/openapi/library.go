@@ -17,7 +17,9 @@ import (
 
 const (
 	gvkExtension = "x-kubernetes-group-version-kind"
-	definitions  = "#/definitions/"
+	// preserveExtension is on schemas of objects whose unknown fields are kept.
+	preserveExtension = "x-kubernetes-preserve-unknown-fields"
+	definitions       = "#/definitions/"
 )
 
 // A library makes definitions from Go types. They refer to each other in the

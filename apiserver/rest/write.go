@@ -89,6 +89,9 @@ func joinTrace(meta *metav1.ObjectMeta, r *http.Request) {
 
 // review serves POST of kinds that are answered and not stored.
 func (e *endpoint) review(w http.ResponseWriter, r *http.Request, c *call) error {
+	if _, ok := negotiate(r.Header.Get("Accept"), offers{}); !ok {
+		return notAcceptable() // there is no table of an answer
+	}
 	options := &metav1.CreateOptions{}
 	if err := decodeOptions(r.URL.Query(), options); err != nil {
 		return err

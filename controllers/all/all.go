@@ -27,6 +27,7 @@ import (
 	"github.com/periplus/periplus/controllers/pvprotection"
 	"github.com/periplus/periplus/controllers/replicaset"
 	"github.com/periplus/periplus/controllers/replicationcontroller"
+	"github.com/periplus/periplus/controllers/resourcequota"
 	"github.com/periplus/periplus/controllers/rootca"
 	"github.com/periplus/periplus/controllers/serviceaccount"
 	"github.com/periplus/periplus/controllers/servicelb"
@@ -56,6 +57,7 @@ func Controllers() []controllers.Controller {
 		tainteviction.Controller(),
 		podgc.Controller(),
 		disruption.Controller(),
+		resourcequota.Controller(),
 		horizontalpodautoscaler.Controller(),
 		persistentvolume.Controller(),
 		pvcprotection.Controller(),
