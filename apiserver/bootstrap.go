@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/periplus/periplus/apiserver/authz/rbac"
+	"github.com/periplus/periplus/apiserver/registry/core"
 )
 
 // bootstrap makes the objects that every cluster has, those that are missing.
@@ -44,7 +45,12 @@ func (s *Server) bootstrap(ctx context.Context, c kubernetes.Interface) error {
 	}
 	second, ctx := errgroup.WithContext(ctx)
 	second.Go(func() error { return rbac.BootstrapNamespaces(ctx, c) })
-	second.Go(func() error { return s.publish(ctx, c) })
+	second.Go(func() error {
+		if err := core.ClaimAddresses(ctx, s.rest, s.rest); err != nil {
+			return err
+		}
+		return s.publish(ctx, c)
+	})
 	return second.Wait()
 }
 

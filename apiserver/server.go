@@ -92,7 +92,7 @@ type lateReader struct{ *rest.Server }
 
 func (s *Server) addResources(roles *rbac.Mode) error {
 	env := registry.Env{
-		ServiceCIDRs: s.config.ServiceCIDRs, NodePortLow: s.config.NodePortLow, NodePortHigh: s.config.NodePortHigh, Objects: s.rest, Shared: s.config.Shared,
+		ServiceCIDRs: s.config.ServiceCIDRs, NodePortLow: s.config.NodePortLow, NodePortHigh: s.config.NodePortHigh, Objects: s.rest, Writer: s.rest, Shared: s.config.Shared,
 	}
 	views := views()
 	reviews := review.Funcs(review.Config{Tokens: s.tokens, Authz: s.authz, Rules: roles.Rules})

@@ -101,7 +101,7 @@ func tagOf(gv schema.GroupVersion) string {
 func produced(custom bool, more ...string) []string {
 	out := []string{"application/json", "application/yaml"}
 	if !custom {
-		out = append(out, "application/vnd.kubernetes.protobuf")
+		out = append(out, "application/vnd.kubernetes.protobuf", "application/cbor")
 	}
 	return append(out, more...)
 }
@@ -180,7 +180,7 @@ func (d *describer) list(path, what string, params []parameter) {
 	op.answers = map[int]string{http.StatusOK: d.models.list}
 	op.produces = append(op.produces, "application/json;stream=watch")
 	if !d.custom {
-		op.produces = append(op.produces, "application/vnd.kubernetes.protobuf;stream=watch")
+		op.produces = append(op.produces, "application/vnd.kubernetes.protobuf;stream=watch", "application/cbor-seq")
 	}
 	d.paths.add(path, params, http.MethodGet, op)
 }
@@ -193,7 +193,7 @@ func (d *describer) watches() {
 		op.answers = map[int]string{http.StatusOK: watchEventModel}
 		op.produces = append(op.produces, "application/json;stream=watch")
 		if !d.custom {
-			op.produces = append(op.produces, "application/vnd.kubernetes.protobuf;stream=watch")
+			op.produces = append(op.produces, "application/vnd.kubernetes.protobuf;stream=watch", "application/cbor-seq")
 		}
 		d.paths.add(d.base+"watch/"+strings.TrimPrefix(path, d.base), merged(params, d.query.list), http.MethodGet, op)
 	}

@@ -126,7 +126,7 @@ func (op *operation) consumes() []string {
 	}
 	out := []string{"application/json-patch+json", "application/merge-patch+json", "application/apply-patch+yaml"}
 	if !op.custom {
-		out = append(out, "application/strategic-merge-patch+json")
+		out = append(out, "application/strategic-merge-patch+json", "application/apply-patch+cbor")
 	}
 	return out
 }

@@ -18,6 +18,10 @@ func coreTables() tables {
 			func(m *corev1.ConfigMap) []any { return []any{m.Name, int64(len(m.Data) + len(m.BinaryData)), old(m)} }),
 		"secrets": table(columns{name(), text("Type", doc(corev1.Secret{}, "type")), text("Data", doc(corev1.Secret{}, "data")), age()},
 			func(s *corev1.Secret) []any { return []any{s.Name, string(s.Type), int64(len(s.Data)), old(s)} }),
+		"componentstatuses": table(columns{
+			name(), text("Status", "Status of the component conditions"), text("Message", "Message of the component conditions"),
+			text("Error", "Error of the component conditions"),
+		}, componentStatus),
 		"serviceaccounts": table(columns{name(), age()},
 			func(a *corev1.ServiceAccount) []any { return []any{a.Name, old(a)} }),
 		"replicationcontrollers": table(slices.Concat(columns{

@@ -48,6 +48,7 @@ func Tables() map[schema.GroupVersionResource]*registry.Table {
 		add(schema.GroupVersion{Group: group, Version: "v1"}, t)
 	}
 	add(schema.GroupVersion{Group: "autoscaling", Version: "v2"}, autoscalingTables())
+	maps.Copy(out, betaTables())
 	return out
 }
 

@@ -177,7 +177,17 @@ type Env struct {
 	NodePortLow  int32 // first node port, 30000
 	NodePortHigh int32 // last node port, 32767
 	Objects      Reader
+	Writer       Writer
 	Shared       bool // other API servers write to the same store
+}
+
+// A Writer makes and removes objects on the server's own behalf, without
+// admission. Objects of kinds that are not served are neither.
+type Writer interface {
+	// Make creates an object; its error is the API's.
+	Make(ctx context.Context, gvr schema.GroupVersionResource, obj runtime.Object) error
+	// Unmake deletes an object, if there is one.
+	Unmake(ctx context.Context, gvr schema.GroupVersionResource, namespace, name string) error
 }
 
 // A Reader reads current objects from the server's own caches. Objects are

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer/cbor"
 	"k8s.io/apimachinery/pkg/runtime/serializer/json"
 	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
 	"sigs.k8s.io/yaml"
@@ -32,6 +33,7 @@ type Codecs struct {
 	json   runtime.Serializer
 	strict runtime.Serializer
 	proto  *protobuf.Serializer
+	cbor   cbor.Serializer
 }
 
 // NewCodecs returns codecs for the types of scheme.
@@ -41,6 +43,7 @@ func NewCodecs(scheme *runtime.Scheme) *Codecs {
 		json:   json.NewSerializerWithOptions(json.DefaultMetaFactory, scheme, scheme, json.SerializerOptions{}),
 		strict: json.NewSerializerWithOptions(json.DefaultMetaFactory, scheme, scheme, json.SerializerOptions{Strict: true}),
 		proto:  protobuf.NewSerializer(scheme, scheme),
+		cbor:   cbor.NewSerializer(scheme, scheme, cbor.Strict(true)),
 	}
 }
 
@@ -143,6 +146,8 @@ func (c *Codecs) encode(f format, obj runtime.Object) ([]byte, error) {
 	switch f.media {
 	case mediaProtobuf:
 		return c.EncodeProtobuf(obj)
+	case mediaCBOR:
+		return c.EncodeCBOR(obj)
 	case mediaYAML:
 		j, err := c.EncodeJSON(obj)
 		if err != nil {
@@ -189,6 +194,8 @@ func parseClause(clause string, o offers) (format, float64, bool) {
 		f.media = mediaProtobuf
 	case mediaYAML:
 		f.media = mediaYAML
+	case mediaCBOR, mediaCBORStream:
+		f.media = mediaCBOR
 	default:
 		return f, 0, false
 	}

@@ -61,6 +61,9 @@ func (c *Codecs) decodeBody(r *http.Request, body []byte, want schema.GroupVersi
 			return nil, unsupportedMediaType(mediaJSON, mediaYAML)
 		}
 		return checkKind(want)(c.proto.Decode(body, &want, into))
+	case mediaCBOR:
+		obj, err := checkKind(want)(c.decodeCBOR(body, want, into))
+		return obj, badRequest(lenient(r, err, validation), want)
 	case mediaYAML:
 		var err error
 		toJSON := yaml.YAMLToJSON
@@ -72,19 +75,24 @@ func (c *Codecs) decodeBody(r *http.Request, body []byte, want schema.GroupVersi
 		}
 	case mediaJSON:
 	default:
-		return nil, unsupportedMediaType(mediaJSON, mediaYAML, mediaProtobuf)
+		return nil, unsupportedMediaType(mediaJSON, mediaYAML, mediaProtobuf, mediaCBOR)
 	}
 	obj, err := checkKind(want)(c.decodeStrict(body, want, into))
-	if err != nil && runtime.IsStrictDecodingError(err) && validation != metav1.FieldValidationStrict {
-		if validation == metav1.FieldValidationWarn {
-			strict, _ := runtime.AsStrictDecodingError(err)
-			for _, e := range strict.Errors() {
-				request.Warn(r.Context(), e.Error())
-			}
-		}
-		err = nil
+	return obj, badRequest(lenient(r, err, validation), want)
+}
+
+// lenient makes warnings of what only strict clients want to be refused for.
+func lenient(r *http.Request, err error, validation string) error {
+	if err == nil || !runtime.IsStrictDecodingError(err) || validation == metav1.FieldValidationStrict {
+		return err
 	}
-	return obj, badRequest(err, want)
+	if validation == metav1.FieldValidationWarn {
+		strict, _ := runtime.AsStrictDecodingError(err)
+		for _, e := range strict.Errors() {
+			request.Warn(r.Context(), e.Error())
+		}
+	}
+	return nil
 }
 
 func checkKind(want schema.GroupVersionKind) func(runtime.Object, *schema.GroupVersionKind, error) (runtime.Object, error) {
@@ -176,12 +184,20 @@ func (c *Codecs) decodeOptionsBody(r *http.Request, body []byte, options *metav1
 		if err != nil {
 			return apierrors.NewBadRequest(fmt.Sprintf("DeleteOptions cannot be decoded: %v", err))
 		}
+	case mediaCBOR:
+		text, err := cborToJSON(body)
+		if err == nil {
+			err = yaml.Unmarshal(text, options)
+		}
+		if err != nil {
+			return apierrors.NewBadRequest(fmt.Sprintf("DeleteOptions cannot be decoded: %v", err))
+		}
 	case mediaJSON, mediaYAML:
 		if err := yaml.Unmarshal(body, options); err != nil {
 			return apierrors.NewBadRequest(fmt.Sprintf("DeleteOptions cannot be decoded: %v", err))
 		}
 	default:
-		return unsupportedMediaType(mediaJSON, mediaYAML, mediaProtobuf)
+		return unsupportedMediaType(mediaJSON, mediaYAML, mediaProtobuf, mediaCBOR)
 	}
 	return nil
 }

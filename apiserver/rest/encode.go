@@ -45,6 +45,8 @@ func (e *endpoint) encodeItem(media string, obj *cacher.Object) ([]byte, error) 
 			}
 			return codecs.EncodeProtobuf(o)
 		})
+	case mediaCBOR:
+		return codecs.EncodeCBOR(obj.Obj)
 	case mediaYAML:
 		j, err := obj.Encoded(cacher.JSON, codecs.EncodeJSON)
 		if err != nil {
@@ -125,6 +127,9 @@ func (e *endpoint) writeList(w http.ResponseWriter, r *http.Request, c *call, p 
 	}
 	if err == nil && c.format.media == mediaYAML {
 		body, err = yaml.JSONToYAML(body)
+	}
+	if err == nil && c.format.media == mediaCBOR {
+		body, err = e.server.codecs.jsonToCBOR(body)
 	}
 	if err != nil {
 		return err

@@ -44,7 +44,7 @@ func (e *endpoint) readPatch(w http.ResponseWriter, r *http.Request, sub string,
 		accepted = append(accepted, types.StrategicMergePatchType)
 	}
 	if sub != "scale" {
-		accepted = append(accepted, types.ApplyYAMLPatchType)
+		accepted = append(accepted, types.ApplyYAMLPatchType, types.ApplyCBORPatchType)
 	}
 	if !slices.Contains(accepted, p.kind) {
 		names := make([]string, len(accepted))
@@ -60,6 +60,11 @@ func (e *endpoint) readPatch(w http.ResponseWriter, r *http.Request, sub string,
 	p.validation = fieldValidation(options.FieldValidation)
 	if p.body, err = readBody(w, r); err != nil {
 		return nil, err
+	}
+	if p.kind == types.ApplyCBORPatchType { // from here on the same as YAML
+		if p.kind, p.body, err = asYAML(p.body); err != nil {
+			return nil, err
+		}
 	}
 	return p, nil
 }

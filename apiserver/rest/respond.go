@@ -29,6 +29,15 @@ func writeBytes(w http.ResponseWriter, r *http.Request, f format, code int, body
 	h := w.Header()
 	h.Set("Content-Type", f.media)
 	h.Set("Cache-Control", "no-cache, private")
+	if compresses(r, len(body)) {
+		h.Set("Content-Encoding", "gzip")
+		h.Add("Vary", "Accept-Encoding")
+		w.WriteHeader(code)
+		if r.Method != http.MethodHead {
+			_ = writeCompressed(w, body) // an error means that the client has gone
+		}
+		return
+	}
 	h.Set("Content-Length", strconv.Itoa(len(body)))
 	w.WriteHeader(code)
 	if r.Method != http.MethodHead {
@@ -138,7 +147,7 @@ func statusOf(err error) *metav1.Status {
 func notAcceptable() error {
 	return &apierrors.StatusError{ErrStatus: metav1.Status{
 		Status: metav1.StatusFailure, Code: http.StatusNotAcceptable, Reason: metav1.StatusReasonNotAcceptable,
-		Message: "only the following media types are accepted: " + strings.Join([]string{mediaJSON, mediaYAML, mediaProtobuf}, ", "),
+		Message: "only the following media types are accepted: " + strings.Join([]string{mediaJSON, mediaYAML, mediaProtobuf, mediaCBOR}, ", "),
 	}}
 }
 

@@ -70,8 +70,11 @@ func (e *endpoint) watch(w http.ResponseWriter, r *http.Request, c *call) error 
 	}()
 
 	wr := &watcher{e: e, c: c, q: q, w: w, r: r, frame: frameJSON}
-	if c.format.media == mediaProtobuf {
+	switch c.format.media {
+	case mediaProtobuf:
 		wr.frame = frameProtobuf
+	case mediaCBOR:
+		wr.frame = frameCBOR
 	}
 	var source *cacher.Watch
 	switch {
@@ -125,6 +128,8 @@ func (wr *watcher) begin() {
 	switch wr.c.format.media {
 	case mediaProtobuf:
 		h.Set("Content-Type", mediaProtobuf+";stream=watch")
+	case mediaCBOR:
+		h.Set("Content-Type", mediaCBORStream)
 	default:
 		h.Set("Content-Type", mediaJSON)
 	}
@@ -254,6 +259,9 @@ func (wr *watcher) encode(o *cacher.Object) ([]byte, error) {
 			return nil, err
 		}
 		wr.headed = true
+		if c.format.media == mediaCBOR {
+			return wr.e.server.codecs.EncodeCBOR(table)
+		}
 		return json.Marshal(table)
 	default:
 		return wr.e.server.codecs.encode(c.format, partial(c.format, o))

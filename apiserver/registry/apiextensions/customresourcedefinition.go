@@ -69,6 +69,7 @@ func customResourceDefinitions() *registry.Resource {
 		Singular:      "customresourcedefinition",
 		ShortNames:    []string{"crd", "crds"},
 		Categories:    []string{"api-extensions"},
+		AlsoStored:    []registry.Served{storedByUpstream()},
 		New:           kind.Make[apiextensionsv1.CustomResourceDefinition],
 		NewList:       kind.Make[apiextensionsv1.CustomResourceDefinitionList],
 		StoragePrefix: "apiextensions.k8s.io/customresourcedefinitions",

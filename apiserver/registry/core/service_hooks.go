@@ -32,7 +32,8 @@ type serviceAllocator struct {
 	loaded bool
 	// pending is used when other API servers write too.
 	pending outstanding
-	ips     map[corev1.IPFamily]*addressPool
+	now     []netip.Prefix // what ips are of
+	ips     map[corev1.IPFamily]ranges
 	order   []corev1.IPFamily // as configured; the first is the default
 	ports   *portPool
 }
@@ -42,14 +43,13 @@ func newServiceAllocator(env registry.Env) *serviceAllocator {
 	if high == 0 {
 		low, high = 30000, 32767
 	}
-	a := &serviceAllocator{env: env, pending: outstanding{}, ips: map[corev1.IPFamily]*addressPool{}, ports: newPortPool(low, high)}
+	a := &serviceAllocator{env: env, pending: outstanding{}, ips: map[corev1.IPFamily]ranges{}, ports: newPortPool(low, high)}
 	for _, prefix := range env.ServiceCIDRs {
-		f := family(prefix.Addr())
-		if a.ips[f] == nil {
-			a.ips[f] = newAddressPool(prefix)
+		if f := family(prefix.Addr()); !slices.Contains(a.order, f) {
 			a.order = append(a.order, f)
 		}
 	}
+	a.setRangesLocked(env.ServiceCIDRs)
 	return a
 }
 
@@ -62,17 +62,21 @@ func family(ip netip.Addr) corev1.IPFamily {
 
 func (a *serviceAllocator) hooks() registry.Hooks {
 	return registry.Hooks{
-		BeginCreate: func(_ context.Context, obj runtime.Object, _ bool) (func(bool), error) {
-			return a.begin(obj.(*corev1.Service), nil)
+		BeginCreate: func(ctx context.Context, obj runtime.Object, dryRun bool) (func(bool), error) {
+			return a.begin(ctx, obj.(*corev1.Service), nil, dryRun)
 		},
-		BeginUpdate: func(_ context.Context, obj, old runtime.Object, _ bool) (func(bool), error) {
+		BeginUpdate: func(ctx context.Context, obj, old runtime.Object, dryRun bool) (func(bool), error) {
 			svc, before := obj.(*corev1.Service), old.(*corev1.Service)
 			if validation.Equal(svc.Spec, before.Spec) {
 				return func(bool) {}, nil // metadata or status
 			}
-			return a.begin(svc, before)
+			return a.begin(ctx, svc, before, dryRun)
 		},
-		AfterDelete: func(_ context.Context, obj runtime.Object) { a.releaseAll(obj.(*corev1.Service)) },
+		AfterDelete: func(ctx context.Context, obj runtime.Object) {
+			svc := obj.(*corev1.Service)
+			a.disclaim(ctx, clusterIPsOf(svc))
+			a.releaseAll(svc)
+		},
 	}
 }
 
@@ -80,9 +84,39 @@ func (a *serviceAllocator) hooks() registry.Hooks {
 type lease struct {
 	takenIPs, freedIPs     []netip.Addr
 	takenPorts, freedPorts []int32
+
+	chosen  []netip.Addr // of those taken: not asked for by the client
+	claimed []netip.Addr // of those taken: with an IPAddress object
 }
 
-func (a *serviceAllocator) begin(svc, old *corev1.Service) (func(stored bool), error) {
+func (a *serviceAllocator) begin(ctx context.Context, svc, old *corev1.Service, dryRun bool) (func(stored bool), error) {
+	l, err := a.choose(svc, old)
+	if err != nil {
+		return nil, err
+	}
+	finish := func(stored bool) {
+		given := l.claimed
+		if stored {
+			given = l.freedIPs
+		}
+		if !dryRun {
+			a.disclaim(ctx, given)
+		}
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		a.finishLocked(l, stored)
+	}
+	if a.env.Writer != nil && !dryRun {
+		if err := a.claim(ctx, svc, l); err != nil {
+			finish(false)
+			return nil, err
+		}
+	}
+	return finish, nil
+}
+
+// choose takes from the pools what the service lacks or asks for.
+func (a *serviceAllocator) choose(svc, old *corev1.Service) (*lease, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.reloadLocked()
@@ -102,11 +136,7 @@ func (a *serviceAllocator) begin(svc, old *corev1.Service) (func(stored bool), e
 		a.finishLocked(l, false)
 		return nil, err
 	}
-	return func(stored bool) {
-		a.mu.Lock()
-		defer a.mu.Unlock()
-		a.finishLocked(l, stored)
-	}, nil
+	return l, nil
 }
 
 func (a *serviceAllocator) finishLocked(l *lease, stored bool) {
@@ -227,7 +257,7 @@ func (a *serviceAllocator) addressesLocked(svc, old *corev1.Service, l *lease) e
 			if err != nil {
 				return apierrors.NewInternalError(fmt.Errorf("failed to allocate a serviceIP for Service %q: %w", svc.Name, err))
 			}
-			l.takenIPs = append(l.takenIPs, ip)
+			l.takenIPs, l.chosen = append(l.takenIPs, ip), append(l.chosen, ip)
 			spec.ClusterIPs[i] = ip.String()
 			continue
 		}

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"slices"
 	"time"
 )
 
@@ -34,16 +35,15 @@ func (o outstanding) current() []*lease {
 	return out
 }
 
-// reloadLocked begins with empty pools when other API servers write too: what they
-// took and gave back is in the watch cache only.
+// reloadLocked begins with empty pools when ranges have come or gone, and when other
+// API servers write too: what they took and gave back is in the watch cache only.
 func (a *serviceAllocator) reloadLocked() {
-	if !a.env.Shared {
+	now := a.prefixes()
+	if !a.env.Shared && slices.Equal(now, a.now) {
 		return
 	}
 	a.loaded = false
-	for _, prefix := range a.env.ServiceCIDRs {
-		a.ips[family(prefix.Addr())] = newAddressPool(prefix)
-	}
+	a.setRangesLocked(now)
 	low, high := a.env.NodePortLow, a.env.NodePortHigh
 	if high == 0 {
 		low, high = 30000, 32767

@@ -40,7 +40,12 @@ func run(out string) error {
 	if err != nil {
 		return err
 	}
+	shown, err := columns(filepath.Join(dir, "pkg", "printers", "internalversion", "printers.go"))
+	if err != nil {
+		return err
+	}
 	return errors.Join(
+		os.WriteFile(filepath.Join(out, "columns.txt"), []byte(head+shown), 0o644),
 		os.WriteFile(filepath.Join(out, "operations.txt"), []byte(head+ops), 0o644),
 		os.WriteFile(filepath.Join(out, "resources.txt"), []byte(head+resources), 0o644),
 	)
