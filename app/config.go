@@ -62,6 +62,10 @@ type Config struct {
 	// ProxyMode is what Services are made of in the kernel: nftables or iptables.
 	ProxyMode string `json:"proxy-mode,omitempty"`
 
+	// RuntimeConfig turns versions of the API on and off: "api/beta=true",
+	// "resource.k8s.io/v1beta2=true". GA versions are on, others off.
+	RuntimeConfig []string `json:"runtime-config,omitempty"`
+
 	ClusterCIDR   string `json:"cluster-cidr,omitempty"`
 	ServiceCIDR   string `json:"service-cidr,omitempty"`
 	ClusterDNS    string `json:"cluster-dns,omitempty"`
@@ -190,6 +194,9 @@ func (c *Config) Validate() error {
 	}
 	if c.IngressHTTPPort != 0 && c.IngressHTTPPort == c.IngressHTTPSPort {
 		bad("ingress-https-port", c.IngressHTTPSPort, "another port than ingress-http-port")
+	}
+	if _, err := c.runtimeConfig(); err != nil {
+		errs = append(errs, err)
 	}
 	pods := prefixOf(c.ClusterCIDR, "cluster-cidr", bad)
 	services := prefixOf(c.ServiceCIDR, "service-cidr", bad)

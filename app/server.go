@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"path/filepath"
 	"strconv"
 	"syscall"
 
@@ -41,6 +42,8 @@ type controlPlane struct {
 	store  store.Store
 	// quorum makes etcd one of several members; nil: alone.
 	quorum *etcd.Cluster
+	// whole says that controllers and scheduler run in this process, too.
+	whole  bool
 	api    *apiserver.Server
 	record journey.Recorder
 	spans  *journey.Log
@@ -93,13 +96,18 @@ func (s *controlPlane) apiStage() stage {
 		if err != nil {
 			return err
 		}
+		versions, err := s.config.runtimeConfig()
+		if err != nil {
+			_ = listener.Close()
+			return err
+		}
 		s.api, err = apiserver.New(apiserver.Config{
 			Store: s.store, Version: Version,
 			Advertise:    s.advertise(),
 			ServiceCIDRs: []netip.Prefix{netip.MustParsePrefix(s.config.ServiceCIDR)},
 			Certificate:  s.id.apiserver.Server, ClientCAs: s.id.ca.Pool(), KubeletTLS: s.id.kubeletTLS(),
 			ServiceAccountKey: s.id.accounts, Issuer: "https://kubernetes.default.svc." + s.config.ClusterDomain,
-			Journey: s.record, Shared: s.quorum != nil,
+			Journey: s.record, Shared: s.quorum != nil, RuntimeConfig: versions, Components: s.components(), LogDir: filepath.Dir(s.config.logsDir()),
 			Extra: map[string]http.Handler{journey.Path: http.HandlerFunc(s.serveJourneys), quorumPath: http.HandlerFunc(s.serveQuorum)}, Plugins: s.plugins(), Log: s.log.With(base.KeyComponent, "apiserver"),
 		})
 		if err != nil {

@@ -95,6 +95,7 @@ func Up(ctx context.Context, c *Config, log *slog.Logger, progress Progress) err
 		})
 	}
 	w.objectInformers = func(shared informers.SharedInformerFactory) informers.SharedInformerFactory { return shared }
+	s.whole = true
 	stages := []stage{s.etcdStage(), s.apiStage(), s.controllersStage(), s.schedulerStage(), s.addonsStage(), s.meshStage(), s.manifestsStage(), renewalStage(id)}
 	if c.DisableAgent {
 		stages = append(stages, serverReadyStage(log), w.gatewayStage(ReadyServer), settleStage(log, ReadyServer))
