@@ -37,7 +37,12 @@ func (o objects) Get(gvr schema.GroupVersionResource, _, name string) (runtime.O
 	return nil, apierrors.NewNotFound(gvr.GroupResource(), name)
 }
 
-func (o objects) List(schema.GroupVersionResource, string) ([]runtime.Object, error) { return o, nil }
+func (o objects) List(gvr schema.GroupVersionResource, _ string) ([]runtime.Object, error) {
+	if gvr.Resource == "servicecidrs" {
+		return nil, nil
+	}
+	return o, nil
+}
 
 // create runs the steps of a create request up to the store. The caller says
 // with finish whether the object was stored.
