@@ -142,6 +142,9 @@ func (s *Server) serve(ctx context.Context) error {
 		}
 		if !following {
 			if !active {
+				if s.steps != nil {
+					s.steps.since.Store(0)
+				}
 				continue
 			}
 			undo, err := s.follow(ctx)

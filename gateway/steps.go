@@ -102,6 +102,10 @@ func (s *steps) applied(b *Build, start time.Time, passive bool) {
 		if known && before == generation || old || passive {
 			continue
 		}
+		// What came together with an older change has not waited for that one.
+		if made := t.obj.GetCreationTimestamp().Time; start.Before(made) && made.Before(time.Now()) {
+			start = made
+		}
 		s.record.Record(journey.Step(component, "programmed in the edge", t.kind, t.obj, start).On(s.node))
 	}
 	for uid := range s.inForce {

@@ -13,8 +13,9 @@ import (
 type Batch struct {
 	// Sent is the sender's time when it sent the batch.
 	Sent time.Time `json:"sent,omitzero"`
-	// RTT is how long the sender's last batch took until it was answered; 0: unknown.
+	// RTT is how long the batch that was sent at Of took until it was answered; 0: unknown.
 	RTT time.Duration `json:"rtt,omitempty"`
+	Of  time.Time     `json:"of,omitzero"`
 	// Dropped is how many spans the sender had to forget since its last batch.
 	Dropped int    `json:"dropped,omitempty"`
 	Spans   []Span `json:"spans"`

@@ -94,14 +94,18 @@ func (l *Log) straightenLocked() {
 func (l *Log) Add(b *Batch, sender string, node bool, received time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	c := l.clocks[sender]
+	machine := sender
+	if !node && len(b.Spans) > 0 {
+		machine += "/" + b.Spans[0].Node // the same user on several machines
+	}
+	c := l.clocks[machine]
 	if c == nil {
 		if l.clocks == nil {
 			l.clocks = map[string]*clock{}
 		}
 		c = &clock{}
 		if len(l.clocks) < maxClocks {
-			l.clocks[sender] = c
+			l.clocks[machine] = c
 		}
 	}
 	c.read(b, received)

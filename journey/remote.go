@@ -38,8 +38,9 @@ type Remote struct {
 	dropped int
 
 	// Of Run's goroutine.
-	rtt  time.Duration
-	sent time.Time
+	rtt  time.Duration // of the batch sent at of
+	of   time.Time
+	sent time.Time // when the last try ended
 }
 
 var _ Recorder = (*Remote)(nil)
@@ -90,7 +91,7 @@ func (r *Remote) drain(ctx context.Context) bool {
 	for {
 		r.mu.Lock()
 		n := min(len(r.queue), batchSize)
-		batch := Batch{RTT: r.rtt, Dropped: r.dropped, Spans: r.queue[:n:n]}
+		batch := Batch{RTT: r.rtt, Of: r.of, Dropped: r.dropped, Spans: r.queue[:n:n]}
 		r.mu.Unlock()
 		if n == 0 {
 			return true
@@ -125,7 +126,7 @@ func (r *Remote) send(ctx context.Context, b *Batch) error {
 	err = r.post(ctx, body)
 	r.sent = time.Now()
 	if err == nil {
-		r.rtt = max(r.sent.Sub(b.Sent), time.Microsecond)
+		r.rtt, r.of = max(r.sent.Sub(b.Sent), time.Microsecond), b.Sent
 	}
 	return err
 }

@@ -31,11 +31,23 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/fake"
 
+	"github.com/periplus/periplus/journey"
 	"github.com/periplus/periplus/mesh"
 	"github.com/periplus/periplus/mesh/ca"
 	"github.com/periplus/periplus/mesh/crd"
 	"github.com/periplus/periplus/mesh/pilot"
 )
+
+// A Journey keeps steps, as far as it has room.
+type Journey chan journey.Span
+
+// Record implements journey.Recorder.
+func (j Journey) Record(s journey.Span) {
+	select {
+	case j <- s:
+	default:
+	}
+}
 
 // A Mesh is a control plane over a fake cluster.
 type Mesh struct {
@@ -46,6 +58,8 @@ type Mesh struct {
 	// Address of the control plane, with TLS; Plain is another without, which lets
 	// everybody in, for gRPC clients.
 	Address, Plain string
+	// Journey has the steps that the control plane records.
+	Journey Journey
 
 	t        testing.TB
 	log      *slog.Logger
@@ -79,7 +93,7 @@ func New(t testing.TB) *Mesh {
 		t: t, fabric: newFabric(), services: map[string]*corev1.Service{},
 		log: slog.New(slog.NewTextHandler(testWriter{t}, &slog.HandlerOptions{Level: slog.LevelWarn})),
 	}
-	m.Client = fake.NewClientset()
+	m.Client, m.Journey = fake.NewClientset(), make(Journey, 1000)
 	kinds := map[schema.GroupVersionResource]string{
 		crd.VirtualServices: "VirtualServiceList", crd.DestinationRules: "DestinationRuleList",
 		crd.PeerAuthentications: "PeerAuthenticationList", crd.AuthorizationPolicies: "AuthorizationPolicyList",
@@ -120,7 +134,7 @@ func (w testWriter) Write(b []byte) (int, error) {
 
 // follow starts a control plane over the cluster; nil callers let everybody in.
 func (m *Mesh) follow(ctx context.Context, callers mesh.Authenticator) *pilot.Pilot {
-	p := pilot.New(pilot.Config{Informers: informers.NewSharedInformerFactory(m.Client, 0), Dynamic: m.Dynamic, Domain: "cluster.local", Callers: callers, Log: m.log})
+	p := pilot.New(pilot.Config{Informers: informers.NewSharedInformerFactory(m.Client, 0), Dynamic: m.Dynamic, Domain: "cluster.local", Callers: callers, Journey: m.Journey, Log: m.log})
 	m.running.Go(func() {
 		if err := p.Run(ctx); err != nil {
 			m.t.Errorf("pilot: %v", err)
