@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -38,15 +39,25 @@ func archive(ctx context.Context, dir string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	made := map[image.ImageID]v1.Image{image.BusyBox: busybox, image.Nginx: nginx, image.NginxNew: nginx}
+	made := map[image.ImageID]v1.Image{}
+	// Two that differ in what they serve: rollouts go from one to the other.
+	for id, picture := range map[image.ImageID]string{image.Nautilus: "nautilus.jpg", image.Kitten: "kitten.jpg"} {
+		site, err := images.Files(nil, images.File{Path: "agnhost", Mode: 0o755, Data: program},
+			images.File{Path: "data.json", Mode: 0o644, Data: fmt.Appendf(nil, "{\n    \"image\": %q\n}\n", picture)})
+		if err != nil {
+			return nil, err
+		}
+		if made[id], err = mutate.Config(site, v1.Config{Entrypoint: []string{"/agnhost"}, Cmd: []string{"test-webserver"}}); err != nil {
+			return nil, err
+		}
+	}
+	maps.Copy(made, map[image.ImageID]v1.Image{image.BusyBox: busybox, image.Nginx: nginx, image.NginxNew: nginx})
 	for id, c := range map[image.ImageID]struct {
 		from v1.Image
 		v1.Config
 	}{
 		image.Agnhost:     {agnhost, v1.Config{Entrypoint: []string{"/agnhost"}, Cmd: []string{"pause"}}},
 		image.AgnhostPrev: {agnhost, v1.Config{Entrypoint: []string{"/agnhost"}, Cmd: []string{"pause"}}},
-		image.Nautilus:    {agnhost, v1.Config{Entrypoint: []string{"/agnhost"}, Cmd: []string{"test-webserver"}}},
-		image.Kitten:      {agnhost, v1.Config{Entrypoint: []string{"/agnhost"}, Cmd: []string{"test-webserver"}}},
 		image.NonRoot:     {busybox, v1.Config{Cmd: []string{"sh"}, User: "1234"}},
 		image.Pause:       {pause, v1.Config{Entrypoint: []string{"/agnhost", "pause"}}},
 	} {
