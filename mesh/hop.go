@@ -3,8 +3,8 @@ package mesh
 import "time"
 
 // TypeHop is the type of a message that a sidecar sends on its stream of
-// configuration when a request was answered for the first time: its one resource name
-// is a Hop as JSON. Other control planes do not know the type and answer nothing.
+// configuration about one of the first requests that were answered between two
+// workloads: its one resource name is a Hop as JSON. Other control planes do not know the type and answer nothing.
 const TypeHop = "type.periplus.io/mesh.Hop"
 
 // A Hop is what a sidecar saw of a request. A sidecar sends at most MaxHops of them.
@@ -27,5 +27,5 @@ type Hop struct {
 	Upstream time.Duration `json:"upstream,omitempty"`
 }
 
-// MaxHops bounds what one sidecar tells of: one request for each pair of workloads.
-const MaxHops = 32
+// MaxHops bounds what one sidecar tells of.
+const MaxHops = 64

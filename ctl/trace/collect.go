@@ -14,7 +14,7 @@ import (
 )
 
 // maxRequests bounds how many requests' hops are looked for.
-const maxRequests = 32
+const maxRequests = 64
 
 // collect finds the object and the steps of all that belongs to it, in order.
 func collect(ctx context.Context, c kubernetes.Interface, namespace, arg string) (*target, []journey.Span, error) {
@@ -61,8 +61,49 @@ func collect(ctx context.Context, c kubernetes.Interface, namespace, arg string)
 		return nil, nil, fmt.Errorf("no steps of %s are known any more: the API server keeps the newest ones only, in memory, until it ends; what it says now: kubectl describe %s %s, peri why %s",
 			arg, kindName(root), root.object.GetName(), kindName(root)+"/"+root.object.GetName())
 	}
-	journey.Align(found.spans)
-	return root, found.spans, nil
+	spans := firsts(found.spans)
+	journey.Align(spans)
+	return root, spans, nil
+}
+
+// firsts leaves of the first few requests between two parties the one of which most
+// hops are known, of several the earliest.
+func firsts(spans []journey.Span) []journey.Span {
+	hops := map[string]int{} // of requests
+	for i := range spans {
+		if id := spans[i].Attrs[journey.AttrRequest]; id != "" {
+			hops[id]++
+		}
+	}
+	party := func(s *journey.Span) string {
+		return fmt.Sprint(s.Kind, s.Namespace, s.Name, s.Node, s.Step, s.Attrs["peer"], s.Attrs["security"])
+	}
+	best := map[string]*journey.Span{}
+	for i := range spans {
+		s := &spans[i]
+		if h := s.Attrs[journey.AttrHop]; h != journey.HopClient && h != journey.HopServer {
+			continue
+		}
+		b, n := best[party(s)], hops[s.Attrs[journey.AttrRequest]]
+		if b == nil || n > hops[b.Attrs[journey.AttrRequest]] || n == hops[b.Attrs[journey.AttrRequest]] && s.Start.Before(b.Start) {
+			best[party(s)] = s
+		}
+	}
+	kept := map[string]bool{} // requests
+	for _, s := range best {
+		kept[s.Attrs[journey.AttrRequest]] = true
+	}
+	out := make([]journey.Span, 0, len(spans))
+	for i := range spans {
+		s := &spans[i]
+		if h := s.Attrs[journey.AttrHop]; h == journey.HopClient || h == journey.HopServer {
+			if !kept[s.Attrs[journey.AttrRequest]] {
+				continue
+			}
+		}
+		out = append(out, *s)
+	}
+	return out
 }
 
 // ask reads spans by a parameter.

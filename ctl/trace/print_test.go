@@ -56,3 +56,27 @@ func TestPrint(t *testing.T) {
 		t.Errorf("%v, that the beginning is gone is not told:\n%s", err, out.String())
 	}
 }
+
+// TestFirsts: of the first requests between two parties the one is shown that both tell of.
+func TestFirsts(t *testing.T) {
+	t.Parallel()
+	begin := time.Now()
+	hop := func(name, step, hop, request string, ms int) journey.Span {
+		s := journey.Span{Kind: "Pod", Name: name, Step: step, Start: begin.Add(time.Duration(ms) * time.Millisecond)}
+		return s.With(journey.AttrHop, hop, journey.AttrRequest, request)
+	}
+	spans := []journey.Span{
+		{Step: "stored"},
+		hop("web", "from client", journey.HopServer, "r1", 1), hop("web", "from client", journey.HopServer, "r2", 2), hop("web", "from client", journey.HopServer, "r3", 3),
+		hop("client", "to web", journey.HopClient, "r2", 2), hop("client", "to web", journey.HopClient, "r3", 3), hop("client", "to web", journey.HopClient, "r4", 4),
+		hop("web", "from edge", journey.HopServer, "e1", 9),
+		hop("web", "first", journey.HopEdge, "e1", 9),
+	}
+	var got []string
+	for _, s := range firsts(spans) {
+		got = append(got, s.Step+" "+s.Attrs[journey.AttrRequest])
+	}
+	if want := "stored , from client r2, to web r2, from edge e1, first e1"; strings.Join(got, ", ") != want {
+		t.Errorf("shown: %q", got)
+	}
+}

@@ -30,6 +30,7 @@ import (
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/tools/cache"
 
 	"github.com/periplus/periplus/journey"
 	"github.com/periplus/periplus/mesh"
@@ -69,6 +70,7 @@ type Mesh struct {
 	services map[string]*corev1.Service // by name.namespace
 	stop     context.CancelFunc
 	servers  []*grpc.Server
+	known    []cache.SharedIndexInformer // the pods that control planes know
 	running  sync.WaitGroup
 }
 
@@ -134,13 +136,38 @@ func (w testWriter) Write(b []byte) (int, error) {
 
 // follow starts a control plane over the cluster; nil callers let everybody in.
 func (m *Mesh) follow(ctx context.Context, callers mesh.Authenticator) *pilot.Pilot {
-	p := pilot.New(pilot.Config{Informers: informers.NewSharedInformerFactory(m.Client, 0), Dynamic: m.Dynamic, Domain: "cluster.local", Callers: callers, Journey: m.Journey, Log: m.log})
+	shared := informers.NewSharedInformerFactory(m.Client, 0)
+	m.known = append(m.known, shared.Core().V1().Pods().Informer())
+	p := pilot.New(pilot.Config{Informers: shared, Dynamic: m.Dynamic, Domain: "cluster.local", Callers: callers, Journey: m.Journey, Log: m.log})
 	m.running.Go(func() {
 		if err := p.Run(ctx); err != nil {
 			m.t.Errorf("pilot: %v", err)
 		}
 	})
 	return p
+}
+
+// learned returns when the control planes know a pod.
+func (m *Mesh) learned(namespace, name string) {
+	m.t.Helper()
+	for _, informer := range m.known {
+		seen := make(chan struct{})
+		once := sync.OnceFunc(func() { close(seen) })
+		r, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: func(obj any) {
+			if p, ok := obj.(*corev1.Pod); ok && p.Namespace == namespace && p.Name == name {
+				once()
+			}
+		}})
+		if err != nil {
+			m.t.Fatal(err)
+		}
+		select {
+		case <-seen:
+		case <-m.t.Context().Done():
+			m.t.Fatalf("pod %s/%s is not known to the control plane", namespace, name)
+		}
+		_ = informer.RemoveEventHandler(r) // fails only on a stopped informer
+	}
 }
 
 func (m *Mesh) serve(p *pilot.Pilot, o ...grpc.ServerOption) string {

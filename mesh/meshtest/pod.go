@@ -85,6 +85,7 @@ func (m *Mesh) pod(namespace, name string, labels map[string]string, h http.Hand
 	if err != nil {
 		t.Fatal(err)
 	}
+	m.learned(namespace, name)
 	if meshed {
 		m.startSidecar(p, own)
 	}

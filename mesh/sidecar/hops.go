@@ -12,19 +12,24 @@ import (
 	"github.com/periplus/periplus/mesh/telemetry"
 )
 
-// hops tells the control plane of the first request that was answered from each
-// workload and to each service. Telemetry calls it when a series of its metrics
-// begins, so that it costs later requests nothing. While the control plane is away
+// hops tells the control plane of the first requests that were answered from each
+// workload and to each service. Telemetry calls it for the first few of a series of
+// its metrics, so that it costs later requests nothing. While the control plane is away
 // what there is to tell waits.
 type hops struct {
-	mu      sync.Mutex // guards what follows
-	known   map[string]bool
+	mu      sync.Mutex     // guards what follows
+	told    map[string]int // by pair of workloads
+	count   int
 	waiting []string
 	send    func(*discovery.DeltaDiscoveryRequest) error // nil: there is no stream
 }
 
-// first notes a request whose labels have not been seen before.
-func (h *hops) first(x *l7.Exchange, l *telemetry.Labels, inbound bool) {
+// ofPair is how many requests of a pair of workloads are told: the two sidecars may
+// disagree about which was the first.
+const ofPair = 4
+
+// early notes one of the first requests with its labels.
+func (h *hops) early(x *l7.Exchange, l *telemetry.Labels, inbound bool) {
 	if x.Attempts == 0 || x.Response.Local || l.Code == 0 || l.Code >= 500 {
 		return
 	}
@@ -35,7 +40,7 @@ func (h *hops) first(x *l7.Exchange, l *telemetry.Labels, inbound bool) {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.known[key] || len(h.known) >= mesh.MaxHops {
+	if h.told[key] >= ofPair || h.count >= mesh.MaxHops {
 		return
 	}
 	text, err := json.Marshal(mesh.Hop{
@@ -46,10 +51,11 @@ func (h *hops) first(x *l7.Exchange, l *telemetry.Labels, inbound bool) {
 	if err != nil {
 		return
 	}
-	if h.known == nil {
-		h.known = map[string]bool{}
+	if h.told == nil {
+		h.told = map[string]int{}
 	}
-	h.known[key] = true
+	h.told[key]++
+	h.count++
 	h.waiting = append(h.waiting, string(text))
 	h.flushLocked()
 }

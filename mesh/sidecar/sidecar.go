@@ -95,7 +95,7 @@ func (s *Sidecar) observers() func(inbound bool) *telemetry.Observer {
 		log = telemetry.NewAccessLog(s.cfg.Output, s.cfg.AccessLog)
 	}
 	make := func(inbound bool) *telemetry.Observer {
-		return &telemetry.Observer{Metrics: s.metrics, Self: s.cfg.workload(), Principal: s.cfg.identity().String(), Inbound: inbound, First: s.hops.first, Log: log}
+		return &telemetry.Observer{Metrics: s.metrics, Self: s.cfg.workload(), Principal: s.cfg.identity().String(), Inbound: inbound, Early: s.hops.early, Log: log}
 	}
 	in, out := make(true), make(false)
 	return func(inbound bool) *telemetry.Observer {

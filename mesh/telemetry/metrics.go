@@ -51,6 +51,7 @@ func New() *Metrics { return &Metrics{series: map[Labels]*series{}} }
 
 // A series is all that is counted under the same labels.
 type series struct {
+	kept      bool // it is among those of the Metrics
 	count     atomic.Uint64
 	durations histogram
 	received  histogram
@@ -71,48 +72,51 @@ func (h *histogram) observe(v float64) {
 	h.sum.Add(uint64(v * 1000))
 }
 
+// earlyRequests is how many requests of a series are early. Requests that follow each
+// other closely end in any order, at either end of a connection: the first at one end
+// is among the first few at the other.
+const earlyRequests = 4
+
 // maxSeries bounds the memory: what is beyond it is not counted.
 const maxSeries = 10000
 
-// of returns a series; fresh says that it begins with this call.
-func (m *Metrics) of(l *Labels) (s *series, fresh bool) {
+func (m *Metrics) of(l *Labels) *series {
 	m.mu.RLock()
-	s = m.series[*l]
+	s := m.series[*l]
 	m.mu.RUnlock()
 	if s != nil {
-		return s, false
+		return s
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if s = m.series[*l]; s == nil {
-		s = &series{}
-		if len(m.series) < maxSeries {
+		s = &series{kept: len(m.series) < maxSeries}
+		if s.kept {
 			m.series[*l] = s
-			fresh = true
 		}
 	}
-	return s, fresh
+	return s
 }
 
-// Request counts one request; first says that it is the first of its series.
-func (m *Metrics) Request(l *Labels, d time.Duration, received, sent int64) (first bool) {
-	s, first := m.of(l)
-	s.count.Add(1)
+// Request counts one request; early says that it is one of the first of its series.
+func (m *Metrics) Request(l *Labels, d time.Duration, received, sent int64) (early bool) {
+	s := m.of(l)
+	early = s.count.Add(1) <= earlyRequests && s.kept
 	s.durations.observe(float64(d) / float64(time.Millisecond))
 	s.received.observe(float64(received))
 	s.sent.observe(float64(sent))
-	return first
+	return early
 }
 
 // Opened counts a connection of TCP that begins.
 func (m *Metrics) Opened(l *Labels) {
-	s, _ := m.of(l)
+	s := m.of(l)
 	s.opened.Add(1)
 }
 
 // Closed counts one that has ended.
 func (m *Metrics) Closed(l *Labels, received, sent int64) {
-	s, _ := m.of(l)
+	s := m.of(l)
 	s.closed.Add(1)
 	s.tcpReceived.Add(uint64(max(received, 0)))
 	s.tcpSent.Add(uint64(max(sent, 0)))

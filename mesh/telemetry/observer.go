@@ -23,9 +23,9 @@ type Observer struct {
 	Principal string
 	// Inbound is set for what is sent to the application.
 	Inbound bool
-	// First, if not nil, is told of a request with whose labels a series begins. It must
-	// not keep x.
-	First func(x *l7.Exchange, l *Labels, inbound bool)
+	// Early, if not nil, is told of the first few requests of each series. It must not
+	// keep x.
+	Early func(x *l7.Exchange, l *Labels, inbound bool)
 	// Log gets a line for each request; nil: none.
 	Log *AccessLog
 }
@@ -56,8 +56,8 @@ func (o *Observer) Request(x *l7.Exchange) {
 			l.ServiceName = mesh.PassthroughCluster
 		}
 	}
-	if o.Metrics.Request(&l, x.Duration, x.BytesReceived, x.BytesSent) && o.First != nil {
-		o.First(x, &l, o.Inbound)
+	if o.Metrics.Request(&l, x.Duration, x.BytesReceived, x.BytesSent) && o.Early != nil {
+		o.Early(x, &l, o.Inbound)
 	}
 	if o.Log != nil {
 		o.Log.request(o, x)

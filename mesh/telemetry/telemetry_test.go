@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -28,19 +29,22 @@ func exchange(status int) *l7.Exchange {
 func TestMetrics(t *testing.T) {
 	t.Parallel()
 	o := &telemetry.Observer{Metrics: telemetry.New(), Self: mesh.WorkloadOf("client", "front", nil), Principal: "spiffe://cluster.local/ns/front/sa/default"}
-	var first []int
-	o.First = func(_ *l7.Exchange, l *telemetry.Labels, inbound bool) {
+	var early []int
+	o.Early = func(_ *l7.Exchange, l *telemetry.Labels, inbound bool) {
 		if inbound || l.Service != "web.shop.svc.cluster.local" {
-			t.Errorf("first of %+v", l)
+			t.Errorf("early of %+v", l)
 		}
-		first = append(first, l.Code)
+		early = append(early, l.Code)
 	}
 	for range 3 {
 		o.Request(exchange(200))
 	}
 	o.Request(exchange(503))
-	if len(first) != 2 || first[0] != 200 || first[1] != 503 {
-		t.Errorf("first requests of series: %v, want one of each status", first)
+	for range 5 {
+		o.Request(exchange(404))
+	}
+	if want := []int{200, 200, 200, 503, 404, 404, 404, 404}; !slices.Equal(early, want) {
+		t.Errorf("first requests of series: %v, want %v", early, want)
 	}
 	var b strings.Builder
 	if err := o.Metrics.Write(&b); err != nil {
