@@ -41,8 +41,7 @@ func (s *Server) adoptOne(r record) *container {
 	if err != nil {
 		c = &container{record: r, log: &logFile{}, clients: map[*attachment]bool{}, ended: make(chan struct{})}
 	}
-	parent, _ := process.Parent(r.Process.PID)
-	own := parent == os.Getpid()
+	own := descends(r.Process.PID, os.Getpid())
 	if !r.Process.Alive() && !own {
 		c.finish(Exit{Code: unknownCode, Unknown: true, At: time.Now()})
 		return c
@@ -77,6 +76,23 @@ func (s *Server) adoptOne(r record) *container {
 	return c
 }
 
+// descends reports whether pid is a descendant of another process. A container that was
+// started just before the monitor was replaced may still be the OCI runtime's child, which
+// is about to end; then it becomes the monitor's, as the nearest subreaper's.
+func descends(pid, from int) bool {
+	for pid > 1 {
+		parent, err := process.Parent(pid)
+		if err != nil {
+			return false
+		}
+		if parent == from {
+			return true
+		}
+		pid = parent
+	}
+	return false
+}
+
 // reopen opens our ends of the pipes again. A tty's master end died with the
 // earlier monitor.
 func (c *container) reopen() {
@@ -90,25 +106,36 @@ func (c *container) reopen() {
 }
 
 // replace makes this process another program, usually a newer version of
-// itself. The pid stays, and with it the children; so does the listener.
+// itself. The pid stays, and with it the children; so does the listener. What
+// containers write meanwhile waits in their pipes.
 func (s *Server) replace(path string) error {
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	if n := len(s.starting); n > 0 {
-		s.mu.Unlock()
 		return fmt.Errorf("%d containers are being started", n)
 	}
+	var running []*container
 	for _, c := range s.containers {
-		if c.console != nil && c.state().Exit == nil {
-			s.mu.Unlock()
+		if c.state().Exit != nil {
+			continue
+		}
+		if c.console != nil {
 			return fmt.Errorf("container %s has a terminal, which would be lost", c.Start.ID)
 		}
+		running = append(running, c)
 	}
-	s.mu.Unlock()
 	if _, err := os.Stat(path); err != nil {
 		return err
 	}
 	if _, _, errno := syscall.Syscall(syscall.SYS_FCNTL, listenerFD, syscall.F_SETFD, 0); errno != 0 {
 		return errno
 	}
-	return syscall.Exec(path, []string{path, "serve", s.cfg.StateDir, s.cfg.RunDir}, os.Environ())
+	for _, c := range running {
+		c.holdOutput()
+	}
+	err := syscall.Exec(path, []string{path, "serve", s.cfg.StateDir, s.cfg.RunDir}, os.Environ())
+	for _, c := range running { // we are still who we were
+		c.copyOutput()
+	}
+	return err
 }

@@ -164,6 +164,18 @@ func (c *container) copyOutput() {
 	}
 }
 
+// holdOutput returns when all that has been read is in the log, and nothing more is
+// read until copyOutput is called again.
+func (c *container) holdOutput() {
+	for _, f := range c.outputs {
+		_ = f.SetReadDeadline(time.Unix(1, 0))
+	}
+	c.copies.Wait()
+	for _, f := range c.outputs {
+		_ = f.SetReadDeadline(time.Time{})
+	}
+}
+
 var buffers = sync.Pool{New: func() any { b := make([]byte, 32<<10); return &b }}
 
 // readAll calls sink with what f delivers, until it ends or its deadline has
