@@ -3,8 +3,10 @@ package cacher
 import (
 	"bytes"
 	"log/slog"
+	"runtime/debug"
 	"sort"
 	"sync"
+	"time"
 
 	"github.com/google/btree"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -13,10 +15,12 @@ import (
 	"github.com/periplus/periplus/store"
 )
 
-// ringMax is how many changes a resource's ring holds at most, ringMin at least.
 const (
-	ringMin = 64
-	ringMax = 16384
+	// ringPause is the least time between two looks at what has become too old.
+	ringPause = 5 * time.Second
+	// burst is how much, as stored, must have become too old for memory to be given
+	// back once all is quiet again.
+	burst = 2 << 20
 )
 
 // An Event is one change of one object.
@@ -24,6 +28,19 @@ type Event struct {
 	Object  *Object // the new state; for a deletion the last state under the deletion's revision
 	Prev    *Object // the state before, nil for a creation
 	Deleted bool
+}
+
+// Left returns the state before under the revision of the change: what those see whose
+// selector no longer matches. It is made once.
+func (e *Event) Left() *Object {
+	if o := e.Object.left.Load(); o != nil {
+		return o
+	}
+	o := e.Prev.Gone(e.Object.Rev)
+	if !e.Object.left.CompareAndSwap(nil, o) {
+		return e.Object.left.Load()
+	}
+	return o
 }
 
 // A Cache holds the objects of one resource.
@@ -34,9 +51,9 @@ type Cache struct {
 
 	mu      sync.RWMutex
 	tree    *btree.BTreeG[*Object]
-	ring    []Event       // the changes numbered [tail-len(ring), tail)
-	head    int           // index in ring of the oldest once it is full
-	tail    int64         // number of the next change
+	ring    ring          // the newest changes
+	aging   bool          // a timer is set for changes that become too old
+	aged    int           // bytes, as stored, that have become too old since it was first set
 	low     int64         // changes after this revision are in the ring
 	rev     int64         // all changes up to this revision are applied
 	gen     int           // raised by a reload: watches of an older generation end
@@ -69,7 +86,7 @@ func (c *Cache) Get(key string) *Object {
 func (c *Cache) Version() int64 {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
-	return c.tail + int64(c.gen)
+	return c.ring.tail + int64(c.gen)
 }
 
 // A Snapshot is the cache at one revision. It stays as it is.
@@ -187,16 +204,18 @@ func (c *Cache) apply(events []store.Event, rev int64) {
 		}
 	}
 	c.mu.Lock()
+	now := time.Now()
 	for i, e := range events {
 		if e.Deleted {
 			if prev, ok := c.tree.Delete(&Object{Key: e.Key}); ok {
-				c.pushLocked(Event{Object: prev.Gone(e.Mod), Prev: prev, Deleted: true})
+				c.pushLocked(Event{Object: prev.Gone(e.Mod), Prev: prev, Deleted: true}, now)
 			}
 		} else if o := decoded[i].o; o != nil {
 			prev, _ := c.tree.ReplaceOrInsert(o)
-			c.pushLocked(Event{Object: o, Prev: prev})
+			c.pushLocked(Event{Object: o, Prev: prev}, now)
 		}
 	}
+	c.ageLocked(now)
 	c.rev = rev
 	close(c.changed)
 	c.changed = make(chan struct{})
@@ -215,33 +234,40 @@ func (c *Cache) advance(rev int64) {
 	c.mu.Unlock()
 }
 
-// pushLocked appends to the ring, which grows with use up to ringMax.
-func (c *Cache) pushLocked(e Event) {
-	if len(c.ring) < cap(c.ring) || cap(c.ring) < ringMax {
-		if len(c.ring) == cap(c.ring) {
-			c.growLocked()
-		}
-		c.ring = append(c.ring, e)
-	} else {
-		c.low = c.ring[c.head].Object.Rev
-		c.ring[c.head] = e
-		c.head = (c.head + 1) % len(c.ring)
+// pushLocked appends to the ring.
+func (c *Cache) pushLocked(e Event, now time.Time) {
+	if gone := c.ring.push(e, now); gone != 0 {
+		c.low = gone
 	}
-	c.tail++
 }
 
-func (c *Cache) growLocked() {
-	n := max(ringMin, 2*cap(c.ring))
-	c.ring = append(make([]Event, 0, min(n, ringMax)), c.ring...)
+// ageLocked sets a timer for changes that become too old while nothing new comes. A
+// ring that holds little needs none, so that an idle server sleeps.
+func (c *Cache) ageLocked(now time.Time) {
+	if d, ok := c.ring.due(now); ok && !c.aging {
+		c.aging = true
+		time.AfterFunc(max(d, ringPause), c.age)
+	}
 }
 
-// atLocked returns change number n, which must be in the ring.
-func (c *Cache) atLocked(n int64) *Event {
-	i := int(n-(c.tail-int64(len(c.ring)))) + c.head
-	if i >= len(c.ring) {
-		i -= len(c.ring)
+// age lets go of changes that are too old.
+func (c *Cache) age() {
+	c.mu.Lock()
+	before, now := c.ring.bytes, time.Now()
+	if gone := c.ring.trim(now); gone != 0 {
+		c.low = gone
 	}
-	return &c.ring[i]
+	c.aged += before - c.ring.bytes
+	c.aging = false
+	c.ageLocked(now)
+	over := !c.aging && c.aged >= burst
+	if !c.aging {
+		c.aged = 0
+	}
+	c.mu.Unlock()
+	if over {
+		debug.FreeOSMemory() // else it takes minutes until the garbage of a burst is collected
+	}
 }
 
 // positionLocked returns the number of the first change after rev.
@@ -249,8 +275,8 @@ func (c *Cache) positionLocked(rev int64) (int64, error) {
 	if rev < c.low {
 		return 0, ErrTooOld
 	}
-	first := c.tail - int64(len(c.ring))
-	i := sort.Search(len(c.ring), func(i int) bool { return c.atLocked(first+int64(i)).Object.Rev > rev })
+	first := c.ring.first()
+	i := sort.Search(c.ring.count, func(i int) bool { return c.ring.at(first+int64(i)).Object.Rev > rev })
 	return first + int64(i), nil
 }
 
@@ -267,7 +293,8 @@ func (c *Cache) reload(entries []store.Entry, rev int64) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.tree, c.ring, c.head = tree, nil, 0
+	c.tree = tree
+	c.ring.clear()
 	c.low, c.rev = rev, rev
 	c.gen++
 	close(c.changed)

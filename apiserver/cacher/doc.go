@@ -9,7 +9,8 @@
 // A writer announces the object that it is about to store (Expect), so that the
 // event needs no second decode, and gets back the cached object under its
 // revision. A watch is a position in the ring: nothing is queued per watcher, one
-// that falls behind the ring is cut off, none blocks another.
+// that falls behind the ring is cut off, none blocks another. The ring holds what is
+// younger than 75 s, within bounds, so that a burst costs memory only for that long.
 //
 // All objects and encodings are immutable once in the cache.
 package cacher

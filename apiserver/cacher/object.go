@@ -1,6 +1,7 @@
 package cacher
 
 import (
+	"reflect"
 	"strconv"
 	"sync/atomic"
 
@@ -20,6 +21,7 @@ type Object struct {
 	stored []byte // as in the store: without its resource version
 
 	encodings [formats]atomic.Pointer[[]byte]
+	left      atomic.Pointer[Object] // see Event.Left
 }
 
 // A Format numbers the encodings that are kept with an object.
@@ -64,9 +66,12 @@ func newObject(e store.Entry, obj runtime.Object) (*Object, error) {
 	return &Object{Obj: obj, Meta: meta, Key: e.Key, Rev: e.Mod, stored: e.Value}, nil
 }
 
-// Gone returns the last state of a deleted object under the deletion's revision.
+// Gone returns the last state of a deleted object under the deletion's revision. It
+// shares everything but the revision.
 func (o *Object) Gone(rev int64) *Object {
-	obj := o.Obj.DeepCopyObject()
+	again := reflect.New(reflect.TypeOf(o.Obj).Elem())
+	again.Elem().Set(reflect.ValueOf(o.Obj).Elem())
+	obj := again.Interface().(runtime.Object)
 	meta := obj.(metav1.ObjectMetaAccessor).GetObjectMeta()
 	meta.SetResourceVersion(strconv.FormatInt(rev, 10))
 	return &Object{Obj: obj, Meta: meta, Key: o.Key, Rev: rev, stored: o.stored}

@@ -25,7 +25,7 @@ func (c *Cache) Watch(rev int64) (*Watch, error) {
 func (c *Cache) SnapshotAndWatch() (Snapshot, *Watch) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return Snapshot{c.tree.Clone(), c.rev}, &Watch{c, c.tail, c.gen, c.rev}
+	return Snapshot{c.tree.Clone(), c.rev}, &Watch{c, c.ring.tail, c.gen, c.rev}
 }
 
 // Next appends the next changes to buf, at most its capacity (at least one),
@@ -54,19 +54,19 @@ func (w *Watch) Poll(buf []Event) ([]Event, <-chan struct{}, error) {
 	if w.gen != c.gen {
 		return buf, nil, ErrEnded
 	}
-	if w.next < c.tail-int64(len(c.ring)) {
+	if w.next < c.ring.first() {
 		return buf, nil, ErrTooOld
 	}
-	if w.next == c.tail && c.closed {
+	if w.next == c.ring.tail && c.closed {
 		return buf, nil, ErrGone
 	}
-	if w.next == c.tail {
+	if w.next == c.ring.tail {
 		w.rev = max(w.rev, c.rev)
 		return buf, c.changed, nil
 	}
 	room := max(1, cap(buf)-len(buf))
-	for ; w.next < c.tail && room > 0; room-- {
-		e := *c.atLocked(w.next)
+	for ; w.next < c.ring.tail && room > 0; room-- {
+		e := *c.ring.at(w.next)
 		buf = append(buf, e)
 		w.rev = max(w.rev, e.Object.Rev)
 		w.next++

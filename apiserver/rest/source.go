@@ -111,7 +111,7 @@ func shared(e *cacher.Event, keep func(runtime.Object) bool) (watch.Event, bool)
 	case before && e.Deleted:
 		return watch.Event{Type: watch.Deleted, Object: e.Object.Obj}, true
 	case before:
-		return watch.Event{Type: watch.Deleted, Object: e.Prev.Gone(e.Object.Rev).Obj}, true
+		return watch.Event{Type: watch.Deleted, Object: e.Left().Obj}, true
 	}
 	return watch.Event{}, false
 }

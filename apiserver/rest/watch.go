@@ -24,6 +24,9 @@ const (
 	bookmarkEvery = time.Minute
 	// watchBatch is how many events are encoded before the connection is flushed.
 	watchBatch = 64
+	// stuckAfter is how long a client may take to read what it was sent. One that takes
+	// longer loses the connection, and the server what it kept for it.
+	stuckAfter = 30 * time.Second
 	// A watch without a timeout ends after 30 to 60 minutes, as upstream's.
 	minWatch = 30 * time.Minute
 )
@@ -41,6 +44,7 @@ type watcher struct {
 	after   int64 // changes up to this revision are not wanted
 	written int64
 	buf     bytes.Buffer
+	stuck   *time.Timer // runs while the client is being written to; nil before the first time
 }
 
 // watch serves a watch: what is there now if the client asks for it, then
@@ -231,7 +235,7 @@ func (wr *watcher) event(e *cacher.Event) bool {
 		return wr.object(watch.Deleted, e.Object)
 	case before:
 		// The last state that matched, under the revision of the change.
-		return wr.object(watch.Deleted, e.Prev.Gone(e.Object.Rev))
+		return wr.object(watch.Deleted, e.Left())
 	}
 	return true
 }
@@ -312,6 +316,14 @@ func (wr *watcher) send() bool {
 	if wr.buf.Len() == 0 {
 		return true
 	}
+	if wr.stuck == nil {
+		c := http.NewResponseController(wr.w)
+		// What has no connection of its own cannot be stuck: it buffers.
+		wr.stuck = time.AfterFunc(stuckAfter, func() { _ = c.SetWriteDeadline(time.Unix(1, 0)) })
+	} else {
+		wr.stuck.Reset(stuckAfter)
+	}
+	defer wr.stuck.Stop()
 	_, err := wr.w.Write(wr.buf.Bytes())
 	wr.buf.Reset()
 	if wr.buf.Cap() > 1<<20 {
