@@ -45,6 +45,7 @@ func (s *Server) bootstrap(ctx context.Context, c kubernetes.Interface) error {
 	}
 	second, ctx := errgroup.WithContext(ctx)
 	second.Go(func() error { return rbac.BootstrapNamespaces(ctx, c) })
+	second.Go(func() error { return s.config.Trust.Publish(ctx, c) })
 	second.Go(func() error {
 		if err := core.ClaimAddresses(ctx, s.rest, s.rest); err != nil {
 			return err

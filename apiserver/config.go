@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/periplus/periplus/apiserver/admission"
+	"github.com/periplus/periplus/apiserver/aggregator"
 	"github.com/periplus/periplus/journey"
 	"github.com/periplus/periplus/store"
 )
@@ -37,6 +38,12 @@ type Config struct {
 	ClientCAs *x509.CertPool
 	// KubeletTLS is used towards kubelets.
 	KubeletTLS *tls.Config
+	// Trust is what extension API servers are told of this server, and what it believes
+	// itself of front proxies. ProxyClient is the certificate by which they know it.
+	Trust       aggregator.Trust
+	ProxyClient func(*tls.CertificateRequestInfo) (*tls.Certificate, error)
+	// AggregateByClusterIP reaches extension API servers at cluster IPs instead of endpoints.
+	AggregateByClusterIP bool
 	// ServiceAccountKey signs service account tokens, Issuer names it in them.
 	ServiceAccountKey *ecdsa.PrivateKey
 	Issuer            string

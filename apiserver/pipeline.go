@@ -26,11 +26,12 @@ const requestTimeout = 60 * time.Second
 func (s *Server) pipeline(discovery http.Handler) http.Handler {
 	routes := http.NewServeMux()
 	routes.Handle("/api/", s.resources(discovery))
-	routes.Handle("/apis/", s.resources(discovery))
+	routes.Handle("/apis/", s.others.Wrap(s.resources(discovery)))
 	routes.Handle("/api", discovery)
 	routes.Handle("/apis", discovery)
 	documents := openapi.New(s.rest.Listings, s.config.Version)
 	documents.Schemas, documents.SchemasV2, documents.Tags = s.crds.Schema, s.crds.SchemaV2, s.crds.Tag
+	documents.Remotes = s.others.Documents
 	routes.Handle("/openapi/", documents)
 	routes.HandleFunc("/version", s.version)
 	routes.HandleFunc("/version/", s.version)
@@ -95,7 +96,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, routes http.Handl
 
 // isStream reports whether a request may last.
 func isStream(i *request.Info, r *http.Request) bool {
-	if i.Verb == "watch" {
+	if i.Verb == "watch" || r.Header.Get("Upgrade") != "" && strings.Contains(strings.ToLower(r.Header.Get("Connection")), "upgrade") {
 		return true
 	}
 	switch i.Subresource {

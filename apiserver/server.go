@@ -19,6 +19,7 @@ import (
 	restclient "k8s.io/client-go/rest"
 
 	admissionall "github.com/periplus/periplus/apiserver/admission/all"
+	"github.com/periplus/periplus/apiserver/aggregator"
 	"github.com/periplus/periplus/apiserver/authn"
 	"github.com/periplus/periplus/apiserver/authz"
 	"github.com/periplus/periplus/apiserver/authz/node"
@@ -44,6 +45,7 @@ type Server struct {
 	caches  *cacher.Set
 	rest    *rest.Server
 	crds    *crd.Server
+	others  *aggregator.Server
 	tokens  *authn.Tokens
 	authn   authn.Chain
 	authz   authz.Chain
@@ -74,6 +76,7 @@ func New(config Config) (*Server, error) {
 	})
 	late.Server = s.rest
 	s.crds = crd.New(s.rest, config.Log)
+	s.others = aggregator.New(aggregator.Config{Rest: s.rest, ProxyClient: config.ProxyClient, ClusterIPs: config.AggregateByClusterIP, Log: config.Log})
 	s.tokens = &authn.Tokens{
 		Issuer: config.Issuer, Audiences: []string{config.Issuer}, Key: config.ServiceAccountKey, Objects: s.rest, Now: time.Now,
 	}
@@ -83,7 +86,7 @@ func New(config Config) (*Server, error) {
 	if err := s.addResources(roles); err != nil {
 		return nil, err
 	}
-	s.handler = s.pipeline(&discovery.Handler{Resources: s.rest.Listings, Codecs: s.rest.Codecs()})
+	s.handler = s.pipeline(&discovery.Handler{Resources: s.rest.Listings, Codecs: s.rest.Codecs(), Table: s.others.Table})
 	return s, nil
 }
 
@@ -168,6 +171,14 @@ func (s *Server) Run(ctx context.Context, listeners ...net.Listener) error {
 		select {
 		case <-s.caches.Following():
 			return s.crds.Run(ctx)
+		case <-ctx.Done():
+			return nil
+		}
+	})
+	group.Go(func() error {
+		select {
+		case <-s.caches.Following():
+			return s.others.Run(ctx)
 		case <-ctx.Done():
 			return nil
 		}

@@ -108,7 +108,12 @@ func (s *server) prepare(e *Environment) (net.Listener, error) {
 		return nil, fmt.Errorf("apitest: %w", err)
 	}
 	s.address = reachable(listener.Addr())
+	front, err := newFrontProxy()
+	if err != nil {
+		return nil, errors.Join(err, listener.Close())
+	}
 	config := apiserver.Config{
+		Trust: front.trust(s.ca.PEM), ProxyClient: front.client,
 		Store: s.store, Version: Version, Advertise: advertised(s.address), ServiceCIDRs: []netip.Prefix{services},
 		Certificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return &serving, nil }, ClientCAs: s.ca.Pool(),
 		KubeletTLS:        &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: s.ca.Pool()},

@@ -22,12 +22,15 @@ import (
 //	     ├── kubelet            server: the kubelet's API
 //	     ├── node, controller-manager, scheduler, proxy
 //	     └── apiserver-kubelet  client: the API server towards kubelets
+//	front-proxy-ca ── front-proxy-client: the API server towards extension API servers
 type identities struct {
 	ca         *pki.Authority
 	accounts   *ecdsa.PrivateKey // signs service account tokens
 	apiserver  *pki.Leaf
 	kubelet    *pki.Leaf
 	toKubelets *pki.Leaf
+	proxyCA    *pki.Authority       // of front proxies
+	proxy      *pki.Leaf            // the API server towards extension API servers
 	member     *pki.Leaf            // of etcd towards its peers; nil on a single server
 	clients    map[string]*pki.Leaf // by the names of clientNames
 }
@@ -89,6 +92,7 @@ func openIdentities(c *Config, nodeIP netip.Addr) (*identities, error) {
 	for i, name := range order {
 		open(&leaves[i], name, requests[name])
 	}
+	group.Go(func() error { return id.openProxy(dir) })
 	group.Go(func() (err error) {
 		id.accounts, err = pki.OpenKey(filepath.Join(dir, accountsKey))
 		return err
@@ -104,7 +108,7 @@ func openIdentities(c *Config, nodeIP netip.Addr) (*identities, error) {
 
 // renewals are the components that renew the certificates in place.
 func (id *identities) renewals() []base.Component {
-	leaves := map[string]*pki.Leaf{"apiserver": id.apiserver, "kubelet-server": id.kubelet, "apiserver-kubelet-client": id.toKubelets}
+	leaves := map[string]*pki.Leaf{"apiserver": id.apiserver, "kubelet-server": id.kubelet, "apiserver-kubelet-client": id.toKubelets, proxyLeaf: id.proxy}
 	if id.member != nil {
 		leaves[memberLeaf] = id.member
 	}

@@ -238,7 +238,7 @@ func (s *controlPlane) place(ctx context.Context, member *etcd.Store, q quorumRe
 		return nil, errors.New("a server that joins says its name and its peer address")
 	}
 	out := &quorumAnswer{Files: map[string][]byte{}}
-	for _, name := range []string{clusterAuthority + ".crt", clusterAuthority + ".key", memberAuthority + ".crt", memberAuthority + ".key", accountsKey} {
+	for _, name := range []string{clusterAuthority + ".crt", clusterAuthority + ".key", memberAuthority + ".crt", memberAuthority + ".key", proxyAuthority + ".crt", proxyAuthority + ".key", accountsKey} {
 		data, err := os.ReadFile(filepath.Join(s.config.pkiDir(), name))
 		if err != nil {
 			return nil, fmt.Errorf("secrets of the cluster: %w", err)

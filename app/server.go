@@ -101,7 +101,18 @@ func (s *controlPlane) apiStage() stage {
 			_ = listener.Close()
 			return err
 		}
+		trust, err := s.trust()
+		if err != nil {
+			_ = listener.Close()
+			return err
+		}
+		proxy, err := s.proxyClient()
+		if err != nil {
+			_ = listener.Close()
+			return err
+		}
 		s.api, err = apiserver.New(apiserver.Config{
+			Trust: trust, ProxyClient: proxy, AggregateByClusterIP: !s.config.AggregatorRouting,
 			Store: s.store, Version: Version,
 			Advertise:    s.advertise(),
 			ServiceCIDRs: []netip.Prefix{netip.MustParsePrefix(s.config.ServiceCIDR)},

@@ -13,7 +13,6 @@ import (
 	apidiscoveryv2 "k8s.io/api/apidiscovery/v2"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/version"
 
 	"github.com/periplus/periplus/apiserver/rest"
 )
@@ -21,16 +20,12 @@ import (
 // allVerbs in the order of upstream's documents.
 var allVerbs = []string{"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"}
 
-// groupOrder is upstream's order of built-in groups; others follow by name.
-var groupOrder = []string{"", "apiregistration.k8s.io", "apps", "events.k8s.io", "authentication.k8s.io", "authorization.k8s.io",
-	"autoscaling", "batch", "certificates.k8s.io", "networking.k8s.io", "policy", "rbac.authorization.k8s.io", "storage.k8s.io",
-	"admissionregistration.k8s.io", "apiextensions.k8s.io", "scheduling.k8s.io", "coordination.k8s.io", "node.k8s.io",
-	"discovery.k8s.io", "resource.k8s.io", "flowcontrol.apiserver.k8s.io"}
-
 // Handler answers discovery requests. Resources returns what is served.
 type Handler struct {
 	Resources func() []rest.Listing
 	Codecs    *rest.Codecs
+	// Table orders groups and names those of other servers; nil, or a nil result: there are none.
+	Table func() *Table
 }
 
 // resources lists one group version's resources with their subresources.
@@ -88,40 +83,9 @@ func storageHash(gvk schema.GroupVersionKind) string {
 	return base64.StdEncoding.EncodeToString(sum[:8])
 }
 
-// groups sorts what is served by group, then by version (GA first).
-func (h *Handler) groups() (names []string, byGroup map[string]map[string][]rest.Listing) {
-	byGroup = map[string]map[string][]rest.Listing{}
-	for _, l := range h.Resources() {
-		g := byGroup[l.GVR.Group]
-		if g == nil {
-			g = map[string][]rest.Listing{}
-			byGroup[l.GVR.Group] = g
-			names = append(names, l.GVR.Group)
-		}
-		g[l.GVR.Version] = append(g[l.GVR.Version], l)
-	}
-	rank := func(g string) int {
-		if i := slices.Index(groupOrder, g); i >= 0 {
-			return i
-		}
-		return len(groupOrder)
-	}
-	slices.SortFunc(names, func(a, b string) int { return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a, b)) })
-	return names, byGroup
-}
-
-func versions(g map[string][]rest.Listing) []string {
-	var out []string
-	for v := range g {
-		out = append(out, v)
-	}
-	slices.SortFunc(out, func(a, b string) int { return -version.CompareKubeAwareVersionStrings(a, b) })
-	return out
-}
-
-func apiGroup(name string, g map[string][]rest.Listing) metav1.APIGroup {
+func apiGroup(name string, g map[string]*groupVersion, t *Table) metav1.APIGroup {
 	out := metav1.APIGroup{Name: name}
-	for _, v := range versions(g) {
+	for _, v := range t.versions(name, g) {
 		out.Versions = append(out.Versions, metav1.GroupVersionForDiscovery{GroupVersion: name + "/" + v, Version: v})
 	}
 	out.PreferredVersion = out.Versions[0]
@@ -131,12 +95,12 @@ func apiGroup(name string, g map[string][]rest.Listing) metav1.APIGroup {
 // ServeHTTP answers GET of /api, /apis and the documents below them.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
-	names, byGroup := h.groups()
+	names, byGroup, table := h.groups()
 	aggregated := wantsAggregated(r.Header.Get("Accept"))
 	switch {
 	case parts[0] == "api" && len(parts) == 1:
 		if aggregated {
-			h.writeAggregated(w, r, []string{""}, byGroup)
+			h.writeAggregated(w, r, []string{""}, byGroup, table)
 			return
 		}
 		h.Codecs.WriteObject(w, r, http.StatusOK, &metav1.APIVersions{
@@ -148,16 +112,16 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case parts[0] == "apis" && len(parts) == 1:
 		names = slices.DeleteFunc(names, func(g string) bool { return g == "" })
 		if aggregated {
-			h.writeAggregated(w, r, names, byGroup)
+			h.writeAggregated(w, r, names, byGroup, table)
 			return
 		}
 		list := &metav1.APIGroupList{TypeMeta: metav1.TypeMeta{Kind: "APIGroupList", APIVersion: "v1"}, Groups: []metav1.APIGroup{}}
 		for _, g := range names {
-			list.Groups = append(list.Groups, apiGroup(g, byGroup[g]))
+			list.Groups = append(list.Groups, apiGroup(g, byGroup[g], table))
 		}
 		h.Codecs.WriteObject(w, r, http.StatusOK, list)
 	case parts[0] == "apis" && len(parts) == 2 && byGroup[parts[1]] != nil:
-		g := apiGroup(parts[1], byGroup[parts[1]])
+		g := apiGroup(parts[1], byGroup[parts[1]], table)
 		g.TypeMeta = metav1.TypeMeta{Kind: "APIGroup", APIVersion: "v1"}
 		h.Codecs.WriteObject(w, r, http.StatusOK, &g)
 	case parts[0] == "apis" && len(parts) == 3 && byGroup[parts[1]][parts[2]] != nil:
@@ -167,9 +131,9 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func (h *Handler) writeResources(w http.ResponseWriter, r *http.Request, gv string, list []rest.Listing) {
+func (h *Handler) writeResources(w http.ResponseWriter, r *http.Request, gv string, v *groupVersion) {
 	h.Codecs.WriteObject(w, r, http.StatusOK, &metav1.APIResourceList{
-		TypeMeta: metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"}, GroupVersion: gv, APIResources: resources(list),
+		TypeMeta: metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"}, GroupVersion: gv, APIResources: v.resources(),
 	})
 }
 
@@ -187,18 +151,20 @@ func wantsAggregated(accept string) bool {
 	return strings.Contains(first, "as=APIGroupDiscoveryList") && strings.HasSuffix(strings.TrimSpace(first), "v=v2")
 }
 
-func (h *Handler) writeAggregated(w http.ResponseWriter, r *http.Request, names []string, byGroup map[string]map[string][]rest.Listing) {
+func (h *Handler) writeAggregated(w http.ResponseWriter, r *http.Request, names []string, byGroup groupMap, table *Table) {
 	doc := &apidiscoveryv2.APIGroupDiscoveryList{
 		TypeMeta: metav1.TypeMeta{Kind: "APIGroupDiscoveryList", APIVersion: apidiscoveryv2.SchemeGroupVersion.String()},
 		Items:    []apidiscoveryv2.APIGroupDiscovery{},
 	}
 	for _, name := range names {
 		g := apidiscoveryv2.APIGroupDiscovery{ObjectMeta: metav1.ObjectMeta{Name: name}}
-		for _, v := range versions(byGroup[name]) {
-			g.Versions = append(g.Versions, apidiscoveryv2.APIVersionDiscovery{
-				Version: v, Freshness: apidiscoveryv2.DiscoveryFreshnessCurrent,
-				Resources: aggregate(schema.GroupVersion{Group: name, Version: v}, resources(byGroup[name][v])),
-			})
+		for _, v := range table.versions(name, byGroup[name]) {
+			d := apidiscoveryv2.APIVersionDiscovery{Version: v, Freshness: apidiscoveryv2.DiscoveryFreshnessCurrent}
+			if r := byGroup[name][v].remote; r != nil && r.Stale {
+				d.Freshness = apidiscoveryv2.DiscoveryFreshnessStale
+			}
+			d.Resources = aggregate(schema.GroupVersion{Group: name, Version: v}, byGroup[name][v].resources())
+			g.Versions = append(g.Versions, d)
 		}
 		doc.Items = append(doc.Items, g)
 	}
@@ -228,14 +194,18 @@ func aggregate(gv schema.GroupVersion, list []metav1.APIResource) []apidiscovery
 		if r.Version != "" {
 			kind.Group, kind.Version = r.Group, r.Version
 		}
-		if _, sub, ok := strings.Cut(r.Name, "/"); ok {
-			last := &out[len(out)-1]
-			last.Subresources = append(last.Subresources, apidiscoveryv2.APISubresourceDiscovery{Subresource: sub, ResponseKind: kind, Verbs: r.Verbs})
-			continue
-		}
 		scope := apidiscoveryv2.ScopeCluster
 		if r.Namespaced {
 			scope = apidiscoveryv2.ScopeNamespace
+		}
+		if parent, sub, ok := strings.Cut(r.Name, "/"); ok {
+			i := slices.IndexFunc(out, func(d apidiscoveryv2.APIResourceDiscovery) bool { return d.Resource == parent })
+			if i < 0 { // another server's list may come in any order
+				i = len(out)
+				out = append(out, apidiscoveryv2.APIResourceDiscovery{Resource: parent, Scope: scope, ResponseKind: &metav1.GroupVersionKind{}})
+			}
+			out[i].Subresources = append(out[i].Subresources, apidiscoveryv2.APISubresourceDiscovery{Subresource: sub, ResponseKind: kind, Verbs: r.Verbs})
+			continue
 		}
 		out = append(out, apidiscoveryv2.APIResourceDiscovery{
 			Resource: r.Name, ResponseKind: kind, Scope: scope, SingularResource: r.SingularName,

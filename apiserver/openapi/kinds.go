@@ -68,18 +68,27 @@ func constructors(l *rest.Listing) (obj, list func() runtime.Object) {
 	return l.Resource.New, l.Resource.NewList
 }
 
-// addGroup defines all kinds of a group version. custom gives the schemas of
-// kinds that have no Go type.
-func (l *library) addGroup(g *group, custom func(schema.GroupVersionKind) *spec.Schema) map[string]models {
+// common defines what every group version refers to.
+func (l *library) common() {
 	for _, name := range []string{deleteOptionsModel, patchModel, statusModel, watchEventModel, resourceListModel} {
 		l.copy(name)
 	}
 	l.kind(statusModel, schema.GroupVersionKind{Version: "v1", Kind: "Status"})
 	l.kind(resourceListModel, schema.GroupVersionKind{Version: "v1", Kind: "APIResourceList"})
-	for _, gv := range []schema.GroupVersion{{Version: "v1"}, g.gv} {
-		l.kind(deleteOptionsModel, gv.WithKind("DeleteOptions"))
-		l.kind(watchEventModel, gv.WithKind("WatchEvent"))
-	}
+	l.everywhere(schema.GroupVersion{Version: "v1"})
+}
+
+// everywhere are the kinds that every group version has.
+func (l *library) everywhere(gv schema.GroupVersion) {
+	l.kind(deleteOptionsModel, gv.WithKind("DeleteOptions"))
+	l.kind(watchEventModel, gv.WithKind("WatchEvent"))
+}
+
+// addGroup defines all kinds of a group version. custom gives the schemas of
+// kinds that have no Go type.
+func (l *library) addGroup(g *group, custom func(schema.GroupVersionKind) *spec.Schema) map[string]models {
+	l.common()
+	l.everywhere(g.gv)
 	out := map[string]models{}
 	for i := range g.list {
 		r := &g.list[i]

@@ -47,6 +47,8 @@ type Handler struct {
 	SchemasV2 func(schema.GroupVersionKind) *spec.Schema
 	// Tags names the state of the schema that Schemas returns.
 	Tags func(schema.GroupVersionKind) string
+	// Remotes are the group versions that other servers serve; nil: there are none.
+	Remotes func() map[schema.GroupVersion]Remote
 
 	listings func() []rest.Listing
 	version  string
@@ -54,6 +56,7 @@ type Handler struct {
 
 	mu        sync.Mutex
 	documents map[string]*document // by path below /openapi/
+	whole     whole                // the document of OpenAPI v2
 }
 
 // A document is kept compressed. etag says what it was built of.
@@ -65,7 +68,10 @@ type document struct {
 
 // New returns a handler for the resources that listings returns.
 func New(listings func() []rest.Listing, version string) *Handler {
-	return &Handler{listings: listings, version: version, modules: sync.OnceValue(modules), documents: map[string]*document{}}
+	return &Handler{
+		listings: listings, version: version, modules: sync.OnceValue(modules), documents: map[string]*document{},
+		whole: whole{version: version, custom: map[schema.GroupVersion]*customised{}},
+	}
 }
 
 // modules names the versions of the libraries that the types come from.
@@ -88,24 +94,21 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "405 method not allowed", http.StatusMethodNotAllowed)
 		return
 	}
-	all := groups(h.listings())
+	remotes, listings := h.remotes()
+	all := groups(listings)
 	path := strings.TrimSuffix(strings.TrimPrefix(r.URL.Path, "/openapi/"), "/")
 	if path == "v3" {
-		h.index(w, r, all)
+		h.index(w, r, all, remotes)
 		return
 	}
+	for gv, other := range remotes {
+		if path == "v3/apis/"+gv.String() && other.At != "" {
+			other.V3.ServeHTTP(w, r)
+			return
+		}
+	}
 	if path == "v2" {
-		parts := make([]string, 0, len(all))
-		for i := range all {
-			parts = append(parts, h.etag(&all[i]))
-		}
-		custom := h.Schemas
-		if h.SchemasV2 != nil {
-			custom = h.SchemasV2
-		}
-		h.serve(w, r, "v2", hash(parts...), source{
-			json: func() ([]byte, error) { return v2(all, h.version, custom) }, protobuf: v2Protobuf, media: mediaV2, asked: mediaV2Asked,
-		})
+		h.everything(w, r, all, gather(r.Context(), remotes))
 		return
 	}
 	name, ok := strings.CutPrefix(path, "v3/")
@@ -142,7 +145,7 @@ func (h *Handler) hashed(w http.ResponseWriter, r *http.Request, path, name, eta
 func (h *Handler) generalTag(g *general) string { return hash(format, h.version, h.modules(), g.name) }
 
 // index lists the documents of OpenAPI v3 with their hashes.
-func (h *Handler) index(w http.ResponseWriter, r *http.Request, all []group) {
+func (h *Handler) index(w http.ResponseWriter, r *http.Request, all []group, remotes map[schema.GroupVersion]Remote) {
 	type entry struct {
 		ServerRelativeURL string `json:"serverRelativeURL"`
 	}
@@ -154,6 +157,11 @@ func (h *Handler) index(w http.ResponseWriter, r *http.Request, all []group) {
 	list := generals(all)
 	for i := range list {
 		paths[list[i].name] = entry{relativeURL(list[i].name, h.generalTag(&list[i]))}
+	}
+	for gv, other := range remotes {
+		if other.At != "" {
+			paths["apis/"+gv.String()] = entry{other.At}
+		}
 	}
 	body, err := json.Marshal(map[string]any{"paths": paths})
 	if err != nil {
@@ -193,7 +201,8 @@ func hash(parts ...string) string {
 type source struct {
 	json         func() ([]byte, error)
 	protobuf     func(document []byte) ([]byte, error)
-	media, asked string // of the protobuf form
+	packed       func(protobuf bool) ([]byte, error) // instead of these: compressed
+	media, asked string                              // of the protobuf form
 }
 
 // serve answers with a document in the form that the client likes best.
@@ -252,22 +261,33 @@ func (h *Handler) get(name, etag string, protobuf bool, s source) ([]byte, error
 	defer h.mu.Unlock()
 	d := h.documents[name]
 	if d == nil || d.etag != etag {
+		d = &document{etag: etag}
+		h.documents[name] = d
+	}
+	if s.packed != nil {
+		form := &d.json
+		if protobuf {
+			form = &d.protobuf
+		}
+		if *form != nil {
+			return *form, nil
+		}
+		var err error
+		*form, err = s.packed(protobuf)
+		return *form, err
+	}
+	if d.json == nil {
 		text, err := s.json()
 		if err != nil {
 			return nil, err
 		}
-		d = &document{etag: etag, json: compress(text)}
-		h.documents[name] = d
+		d.json = compress(text)
 	}
 	if !protobuf {
 		return d.json, nil
 	}
 	if d.protobuf == nil {
-		r, err := gzip.NewReader(bytes.NewReader(d.json))
-		if err != nil {
-			return nil, err
-		}
-		text, err := io.ReadAll(r)
+		text, err := uncompress(d.json)
 		if err != nil {
 			return nil, err
 		}
@@ -278,6 +298,14 @@ func (h *Handler) get(name, etag string, protobuf bool, s source) ([]byte, error
 		d.protobuf = compress(binary)
 	}
 	return d.protobuf, nil
+}
+
+func uncompress(b []byte) ([]byte, error) {
+	r, err := gzip.NewReader(bytes.NewReader(b))
+	if err != nil {
+		return nil, err
+	}
+	return io.ReadAll(r)
 }
 
 func compress(b []byte) []byte {

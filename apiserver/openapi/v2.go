@@ -3,56 +3,51 @@ package openapi
 import (
 	"crypto/sha256"
 	"encoding/base64"
-	"encoding/json"
+	"net/http"
 	"strconv"
 
-	openapiv2 "github.com/google/gnostic-models/openapiv2"
 	"google.golang.org/protobuf/proto"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/kube-openapi/pkg/validation/spec"
 )
 
-// v2 builds the document of everything.
-func v2(all []group, version string, custom func(schema.GroupVersionKind) *spec.Schema) ([]byte, error) {
-	l, err := newLibrary()
-	if err != nil {
-		return nil, err
-	}
-	p, q := paths{}, newQueries()
+// everything answers with the document of everything (OpenAPI v2).
+func (h *Handler) everything(w http.ResponseWriter, r *http.Request, all []group, others foreign) {
+	etags := make([]string, 0, len(all))
 	for i := range all {
-		p.addGroup(&all[i], l.addGroup(&all[i], custom), q)
+		etags = append(etags, h.etag(&all[i]))
 	}
-	for _, g := range generals(all) {
-		g.define(l)
-		g.add(p)
+	custom := h.Schemas
+	if h.SchemasV2 != nil {
+		custom = h.SchemasV2
 	}
-	formV2(l.out)
-	shared := &sharedParameters{out: object{}}
-	items := object{}
-	for path, item := range p {
-		out := object{}
-		for method, op := range item.operations {
-			out[method] = op.v2(shared)
+	own := state{all: all, etag: h.etag, custom: custom}
+	s := source{media: mediaV2, asked: mediaV2Asked}
+	if len(others.texts) == 0 {
+		s.packed = func(protobuf bool) ([]byte, error) {
+			if protobuf {
+				return h.whole.protobuf(own)
+			}
+			return h.whole.json(own)
 		}
-		if item.parameters != nil {
-			out["parameters"] = shared.refs(item.parameters)
+	} else {
+		s.protobuf = v2Protobuf
+		s.json = func() ([]byte, error) {
+			b, err := h.whole.json(own)
+			if err != nil {
+				return nil, err
+			}
+			text, err := uncompress(b)
+			if err != nil {
+				return nil, err
+			}
+			return others.merge(text)
 		}
-		items[path] = out
 	}
-	return json.Marshal(object{
-		"swagger":             "2.0",
-		"info":                object{"title": "Kubernetes", "version": version},
-		"paths":               items,
-		"definitions":         l.out,
-		"parameters":          shared.out,
-		"securityDefinitions": object{"BearerToken": bearer()},
-		"security":            []object{{"BearerToken": []string{}}},
-	})
+	h.serve(w, r, "v2", hash(append(etags, others.etags...)...), s)
 }
 
 // v2Protobuf turns a document into gnostic's protobuf form.
 func v2Protobuf(document []byte) ([]byte, error) {
-	d, err := openapiv2.ParseDocument(document)
+	d, err := documentV2(document)
 	if err != nil {
 		return nil, err
 	}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"strconv"
 
+	"github.com/google/gnostic-models/compiler"
 	openapiv3 "github.com/google/gnostic-models/openapiv3"
 	"google.golang.org/protobuf/proto"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -52,7 +53,11 @@ func documentV3(p paths, l *library, version string) object {
 
 // v3Protobuf turns a document into gnostic's protobuf form.
 func v3Protobuf(document []byte) ([]byte, error) {
-	d, err := openapiv3.ParseDocument(document)
+	root, err := nodesOf(document)
+	if err != nil {
+		return nil, err
+	}
+	d, err := openapiv3.NewDocument(root, compiler.NewContextWithExtensions("$root", root, nil, nil))
 	if err != nil {
 		return nil, err
 	}
