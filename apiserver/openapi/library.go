@@ -43,6 +43,11 @@ func newLibrary() (*library, error) {
 	return &library{ready: ready, marks: marks, out: map[string]*spec.Schema{}}, nil
 }
 
+// again returns a library of the same types, without definitions.
+func (l *library) again() *library {
+	return &library{ready: l.ready, marks: l.marks, out: map[string]*spec.Schema{}}
+}
+
 // named is implemented by the types of the API.
 type named interface{ OpenAPIModelName() string }
 

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"maps"
 	"net/http"
 	"net/url"
 	"runtime/debug"
@@ -53,6 +52,9 @@ type Handler struct {
 	listings func() []rest.Listing
 	version  string
 	modules  func() string
+	base     func() string // what all documents depend on
+
+	described describedKinds
 
 	mu        sync.Mutex
 	documents map[string]*document // by path below /openapi/
@@ -68,10 +70,12 @@ type document struct {
 
 // New returns a handler for the resources that listings returns.
 func New(listings func() []rest.Listing, version string) *Handler {
-	return &Handler{
+	h := &Handler{
 		listings: listings, version: version, modules: sync.OnceValue(modules), documents: map[string]*document{},
 		whole: whole{version: version, custom: map[schema.GroupVersion]*customised{}},
 	}
+	h.base = sync.OnceValue(func() string { return hash(format, version, h.modules()) })
+	return h
 }
 
 // modules names the versions of the libraries that the types come from.
@@ -179,14 +183,13 @@ func relativeURL(name, etag string) string {
 
 // etag names all that a group version's document is built of.
 func (h *Handler) etag(g *group) string {
-	parts := []string{format, h.version, h.modules(), g.gv.String()}
+	parts := make([]string, 0, 2+2*len(g.list))
+	parts = append(parts, h.base(), g.gv.String())
 	for i := range g.list {
 		l := &g.list[i]
-		r := l.Resource
-		subs := slices.Sorted(maps.Keys(l.Subresources))
-		parts = append(parts, fmt.Sprint(l.GVR.Resource, l.GVK.Kind, r.Namespaced, r.Verbs, r.Create != nil, r.Live != nil, r.Status != nil, r.Scale != nil,
-			slices.Sorted(maps.Keys(r.Views)), subs))
-		if r.New != nil && h.Tags != nil && modelName(typeOf(r.New())) == "" {
+		about := h.described.of(l)
+		parts = append(parts, about.text)
+		if about.custom && h.Tags != nil {
 			parts = append(parts, h.Tags(l.GVK))
 		}
 	}

@@ -86,13 +86,9 @@ func builtInParts(all []group, general []general) (parts []*part, others map[str
 	return parts, others, nil
 }
 
-// customPart makes the part of the custom kinds of a group version. mixed says that it
-// has built-in kinds, too.
-func customPart(g *group, mixed bool, custom func(schema.GroupVersionKind) *spec.Schema) (*part, error) {
-	l, err := newLibrary()
-	if err != nil {
-		return nil, err
-	}
+// customPart makes the part of the custom kinds of a group version in an empty library.
+// mixed says that it has built-in kinds, too.
+func customPart(l *library, g *group, mixed bool, custom func(schema.GroupVersionKind) *spec.Schema) (*part, error) {
 	m := l.addGroup(g, custom)
 	own := map[string]*spec.Schema{}
 	for _, r := range m {

@@ -10,7 +10,6 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/kube-openapi/pkg/validation/spec"
-
 )
 
 // whole makes the document of everything (OpenAPI v2) from parts, and keeps these.
@@ -74,13 +73,20 @@ func (w *whole) parts(s state) ([]*part, error) {
 		w.builtIn.parts, w.builtIn.others, w.builtIn.etag = parts, others, etag
 	}
 	out := slices.Clone(w.builtIn.parts)
+	var types *library
 	kept := map[schema.GroupVersion]*customised{}
 	for i := range custom {
 		g := &custom[i]
 		etag, c := s.etag(g), w.custom[g.gv]
 		if c == nil || c.etag != etag {
+			if types == nil {
+				var err error
+				if types, err = newLibrary(); err != nil {
+					return nil, err
+				}
+			}
 			mixed := slices.ContainsFunc(built, func(b group) bool { return b.gv == g.gv })
-			p, err := customPart(g, mixed, s.custom)
+			p, err := customPart(types.again(), g, mixed, s.custom)
 			if err != nil {
 				return nil, err
 			}
@@ -238,4 +244,3 @@ func (w *whole) rest() object {
 		"security":            []object{{"BearerToken": []string{}}},
 	}
 }
-
