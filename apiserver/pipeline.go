@@ -17,9 +17,6 @@ import (
 	"github.com/periplus/periplus/base"
 )
 
-// requestTimeout bounds requests that are not streams.
-const requestTimeout = 60 * time.Second
-
 // pipeline returns the handler that takes every request through the stations:
 //
 //	state ── authenticate ── impersonate ── authorize ── limit ── serve
@@ -33,6 +30,7 @@ func (s *Server) pipeline(discovery http.Handler) http.Handler {
 	documents.Schemas, documents.SchemasV2, documents.Tags = s.crds.Schema, s.crds.SchemaV2, s.crds.Tag
 	documents.Remotes = s.others.Documents
 	routes.Handle("/openapi/", documents)
+	routes.Handle("/debug/pprof/", profiling())
 	routes.HandleFunc("/version", s.version)
 	routes.HandleFunc("/version/", s.version)
 	routes.Handle("/logs/", s.logs())
@@ -68,9 +66,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, routes http.Handl
 	} else {
 		u, err := s.authn.Authenticate(r)
 		if err != nil {
-			s.config.Log.Debug("request is not authenticated", base.KeyError, err, base.KeyPath, r.URL.Path)
-			w.Header().Set("WWW-Authenticate", `Bearer realm="kubernetes"`)
-			s.rest.Codecs().WriteError(w, r, apierrors.NewUnauthorized("Unauthorized"))
+			s.refuse(w, r, err)
 			return
 		}
 		state.User = u
@@ -86,9 +82,16 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, routes http.Handl
 		s.rest.Codecs().WriteError(w, r, authz.Forbidden(q, reason))
 		return
 	}
-	if !isStream(&state.Info, r) {
+	if isStream(&state.Info, r) {
+		unbounded(w)
+	} else {
+		limit, err := timeoutOf(r)
+		if err != nil {
+			s.rest.Codecs().WriteError(w, r, err)
+			return
+		}
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, requestTimeout)
+		ctx, cancel = context.WithDeadline(ctx, state.Received.Add(limit))
 		defer cancel()
 	}
 	routes.ServeHTTP(w, r.WithContext(ctx))

@@ -8,6 +8,10 @@
 //	scale   Deployment 0 → 50, idle with 50 pods, 50 → 0
 //	api     operations per second and latencies with 16 clients, 200 watchers
 //	load    memory after all that
+//	verbs   each verb with 16 clients that only send and receive bytes, in protobuf and
+//	        JSON, against the rate at which etcd alone writes in the same run
+//	watchers  1,000 watchers that see 1,000 updates
+//	large   50,000 pods: memory of each, lists; a start with 100,000 objects
 //	hollow  1,000 nodes that exist only in the API, and 10,000 pods on them
 //
 // Every part runs in a machine of test/netlab; nothing is left behind. Figures are

@@ -30,6 +30,9 @@ var parts = []part{
 	{"api", measureAPI},
 	{"load", measureLoaded},
 	{"hollow", measureHollow},
+	{"verbs", measureVerbs},
+	{"watchers", measureWatchers},
+	{"large", measureLarge},
 }
 
 // A bench is the configuration and what has been measured so far.
@@ -47,6 +50,14 @@ type bench struct {
 	nodes   int           // that exist only in the API
 	pods    int32         // on them
 
+	ops      int // of each verb
+	watchers int // of a thousand updates
+	many     int // pods, and as many ConfigMaps, in a large cluster
+
+	profiles string // where profiles of the server go; "": none are taken
+
+	etcd etcdRates // measured by the first part that needs them
+
 	cluster *cluster // shared by parts, started by the first that needs it
 	results table
 	log     io.Writer // progress
@@ -55,6 +66,13 @@ type bench struct {
 func main() {
 	if slices.Equal(os.Args[1:], []string{tickFlag}) {
 		tickForever()
+	}
+	if len(os.Args) > 1 && os.Args[1] == etcdFlag {
+		if err := putMany(os.Args[2:]); err != nil {
+			fmt.Fprintln(os.Stderr, "bench:", err)
+			os.Exit(1)
+		}
+		return
 	}
 	b := &bench{log: os.Stderr}
 	var only, out string
@@ -72,6 +90,10 @@ func main() {
 	flag.IntVar(&b.watches, "watches", 200, "concurrent watches")
 	flag.IntVar(&b.updates, "updates", 1000, "updates made while watching")
 	flag.IntVar(&b.nodes, "hollow-nodes", 1000, "nodes that exist only in the API")
+	flag.IntVar(&b.ops, "ops", 4000, "requests of each verb")
+	flag.IntVar(&b.watchers, "watchers", 1000, "concurrent watches, of a thousand updates")
+	flag.IntVar(&b.many, "many", 50_000, "pods, and as many ConfigMaps, in a large cluster")
+	flag.StringVar(&b.profiles, "profiles", "", "also write profiles of the server under each load into this directory")
 	pods := flag.Int("hollow-pods", 10_000, "pods on them")
 	replicas := flag.Int("scale", 50, "replicas to scale to")
 	flag.Parse()

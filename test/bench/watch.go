@@ -35,11 +35,7 @@ type receiver func(ctx context.Context, c *kubernetes.Clientset, revision string
 
 // watch has many watchers see every update.
 func (a *api) watch(ctx context.Context) error {
-	_, err := a.share(ctx, watched, func(ctx context.Context, maps typedcorev1.ConfigMapInterface, i int) error {
-		_, err := maps.Create(ctx, configMap(watchedName(i), payload), metav1.CreateOptions{})
-		return err
-	})
-	if err != nil {
+	if err := a.makeWatched(ctx); err != nil {
 		return err
 	}
 	if err := a.deliver(ctx, "decoded", "32000/s", receive); err != nil {
@@ -49,6 +45,15 @@ func (a *api) watch(ctx context.Context) error {
 		return fmt.Errorf("watch: %w", err)
 	}
 	return nil
+}
+
+// makeWatched makes the objects that are updated.
+func (a *api) makeWatched(ctx context.Context) error {
+	_, err := a.share(ctx, watched, func(ctx context.Context, maps typedcorev1.ConfigMapInterface, i int) error {
+		_, err := maps.Create(ctx, configMap(watchedName(i), payload), metav1.CreateOptions{})
+		return err
+	})
+	return err
 }
 
 func watchedName(i int) string { return fmt.Sprintf("watched-%02d", i%watched) }
