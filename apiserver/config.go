@@ -14,6 +14,7 @@ import (
 
 	"github.com/periplus/periplus/apiserver/admission"
 	"github.com/periplus/periplus/apiserver/aggregator"
+	authnall "github.com/periplus/periplus/apiserver/authn/all"
 	"github.com/periplus/periplus/journey"
 	"github.com/periplus/periplus/store"
 )
@@ -47,6 +48,8 @@ type Config struct {
 	// ServiceAccountKey signs service account tokens, Issuer names it in them.
 	ServiceAccountKey *ecdsa.PrivateKey
 	Issuer            string
+	// Authentication says how senders are known besides.
+	Authentication authnall.Options
 	// RuntimeConfig turns versions of the API on and off ("api/beta": true,
 	// "resource.k8s.io/v1beta2": true); by default GA versions are on.
 	RuntimeConfig map[string]bool

@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -20,7 +21,7 @@ import (
 
 	admissionall "github.com/periplus/periplus/apiserver/admission/all"
 	"github.com/periplus/periplus/apiserver/aggregator"
-	"github.com/periplus/periplus/apiserver/authn"
+	authnall "github.com/periplus/periplus/apiserver/authn/all"
 	"github.com/periplus/periplus/apiserver/authz"
 	"github.com/periplus/periplus/apiserver/authz/node"
 	"github.com/periplus/periplus/apiserver/authz/rbac"
@@ -45,9 +46,9 @@ type Server struct {
 	caches  *cacher.Set
 	rest    *rest.Server
 	crds    *crd.Server
+	hello   atomic.Pointer[tls.Config] // towards clients
 	others  *aggregator.Server
-	tokens  *authn.Tokens
-	authn   authn.Chain
+	authn   *authnall.Authentication
 	authz   authz.Chain
 	handler http.Handler
 	stop    chan struct{} // closed when watches are to end
@@ -77,10 +78,10 @@ func New(config Config) (*Server, error) {
 	late.Server = s.rest
 	s.crds = crd.New(s.rest, config.Log)
 	s.others = aggregator.New(aggregator.Config{Rest: s.rest, ProxyClient: config.ProxyClient, ClusterIPs: config.AggregateByClusterIP, Log: config.Log})
-	s.tokens = &authn.Tokens{
-		Issuer: config.Issuer, Audiences: []string{config.Issuer}, Key: config.ServiceAccountKey, Objects: s.rest, Now: time.Now,
+	var err error
+	if s.authn, err = s.authentication(); err != nil {
+		return nil, fmt.Errorf("authentication: %w", err)
 	}
-	s.authn = authn.Chain{authn.Certificate{}, authn.Bootstrap{Objects: s.rest, Now: time.Now}, s.tokens}
 	roles := rbac.New(s.rest)
 	s.authz = authz.Chain{authz.Masters{}, node.New(s.rest, rbac.NodeAllows), roles}
 	if err := s.addResources(roles); err != nil {
@@ -98,7 +99,7 @@ func (s *Server) addResources(roles *rbac.Mode) error {
 		ServiceCIDRs: s.config.ServiceCIDRs, NodePortLow: s.config.NodePortLow, NodePortHigh: s.config.NodePortHigh, Objects: s.rest, Writer: s.rest, Shared: s.config.Shared,
 	}
 	views := views()
-	reviews := review.Funcs(review.Config{Tokens: s.tokens, Authz: s.authz, Rules: roles.Rules})
+	reviews := review.Funcs(review.Config{Tokens: s.authn.Tokens, Audiences: s.authn.Accounts.Audiences(), Authz: s.authz, Rules: roles.Rules})
 	tables := printers.Tables()
 	guards := rbac.Guard{Mode: roles, Authz: s.authz}.Hooks()
 	for _, r := range all.Resources(env) {
@@ -119,7 +120,7 @@ func (s *Server) addResources(roles *rbac.Mode) error {
 		}
 	}
 	for _, e := range subresource.List(subresource.Config{
-		Server: s.rest, Tokens: s.tokens, Authz: s.authz, KubeletTLS: s.config.KubeletTLS, Journey: s.config.Journey,
+		Server: s.rest, Tokens: s.authn.Accounts, Authz: s.authz, KubeletTLS: s.config.KubeletTLS, Journey: s.config.Journey,
 	}) {
 		s.rest.AddSubresource(e.Parent, e.Name, e.Sub)
 	}
@@ -147,6 +148,7 @@ func (s *Server) ClientConfig(name string, groups ...string) *restclient.Config 
 // Run loads the objects, serves on the listeners (TLS is added here) and
 // returns when ctx has ended and all requests have.
 func (s *Server) Run(ctx context.Context, listeners ...net.Listener) error {
+	defer s.authn.Close()
 	group, ctx := errgroup.WithContext(ctx)
 	if err := s.caches.Load(ctx); err != nil {
 		return fmt.Errorf("load the objects: %w", err)
@@ -161,10 +163,7 @@ func (s *Server) Run(ctx context.Context, listeners ...net.Listener) error {
 		MaxHeaderBytes:    1 << 20,
 		ErrorLog:          log.New(io.Discard, "", 0), // failed handshakes of scanners and probes
 		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: 250},
-		TLSConfig: &tls.Config{
-			MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"},
-			GetCertificate: s.config.Certificate, ClientAuth: tls.VerifyClientCertIfGiven, ClientCAs: s.config.ClientCAs,
-		},
+		TLSConfig:         s.tlsConfig(),
 	}
 	group.Go(func() error { return s.caches.Run(ctx) })
 	group.Go(func() error {

@@ -2,70 +2,72 @@ package authn
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
 
+	"k8s.io/apiserver/pkg/authentication/authenticator"
 	"k8s.io/apiserver/pkg/authentication/user"
 )
 
 // ErrRejected is returned when credentials were presented and are not valid.
 var ErrRejected = errors.New("Unauthorized") //nolint:staticcheck // the wording of the API
 
-// An Authenticator recognises one kind of credentials. ok is false when the
-// request has none of that kind; an error means that they are not valid.
-type Authenticator interface {
-	Authenticate(r *http.Request) (u user.Info, ok bool, err error)
+// A Chain asks authenticators in turn. Anonymous, if not nil, is asked last, and only
+// when nobody has found something wrong.
+type Chain struct {
+	List      []authenticator.Request
+	Anonymous authenticator.Request
+	// Guard slows down who presents wrong credentials; nil: nobody.
+	Guard *Guard
 }
 
-// A Chain asks authenticators in turn; who presents nothing is anonymous.
-type Chain []Authenticator
-
 // Authenticate returns the sender, a member of system:authenticated or of
-// system:unauthenticated. Invalid credentials are an error even when others are valid.
-func (c Chain) Authenticate(r *http.Request) (user.Info, error) {
-	for _, a := range c {
-		u, ok, err := a.Authenticate(r)
+// system:unauthenticated. The error is ErrRejected, or a *SlowDownError.
+func (c *Chain) Authenticate(r *http.Request) (user.Info, error) {
+	presented := c.Guard.credentials(r)
+	if err := c.Guard.admit(r, presented); err != nil {
+		return nil, err
+	}
+	var wrong []error
+	for _, a := range c.List {
+		resp, ok, err := a.AuthenticateRequest(r)
 		if err != nil {
-			return nil, err
+			wrong = append(wrong, err)
+			continue
 		}
 		if ok {
-			return withGroup(u), nil
+			c.Guard.known(presented)
+			return withGroup(resp.User), nil
 		}
 	}
-	if r.Header.Get("Authorization") != "" {
-		return nil, ErrRejected
+	if len(wrong) > 0 {
+		c.Guard.failed(r)
+		return nil, fmt.Errorf("%w: %w", ErrRejected, errors.Join(wrong...))
 	}
-	return &user.DefaultInfo{Name: user.Anonymous, Groups: []string{user.AllUnauthenticated}}, nil
+	if c.Anonymous != nil {
+		resp, ok, err := c.Anonymous.AuthenticateRequest(r)
+		if err != nil {
+			return nil, fmt.Errorf("%w: %w", ErrRejected, err)
+		}
+		if ok {
+			return resp.User, nil
+		}
+	}
+	return nil, ErrRejected
 }
 
 func withGroup(u user.Info) user.Info {
-	if slices.Contains(u.GetGroups(), user.AllAuthenticated) {
+	groups := u.GetGroups()
+	if u.GetName() == user.Anonymous || slices.Contains(groups, user.AllAuthenticated) || slices.Contains(groups, user.AllUnauthenticated) {
 		return u
 	}
-	groups := append(append([]string(nil), u.GetGroups()...), user.AllAuthenticated)
-	return &user.DefaultInfo{Name: u.GetName(), UID: u.GetUID(), Groups: groups, Extra: u.GetExtra()}
+	return &user.DefaultInfo{Name: u.GetName(), UID: u.GetUID(), Groups: append(slices.Clip(groups), user.AllAuthenticated), Extra: u.GetExtra()}
 }
 
-// Certificate accepts client certificates that the TLS layer has verified: the
-// common name is the user, the organizations are the groups.
-type Certificate struct{}
-
-// Authenticate implements Authenticator.
-func (Certificate) Authenticate(r *http.Request) (user.Info, bool, error) {
-	if r.TLS == nil || len(r.TLS.VerifiedChains) == 0 {
-		return nil, false, nil
-	}
-	subject := r.TLS.PeerCertificates[0].Subject
-	if subject.CommonName == "" {
-		return nil, false, nil
-	}
-	return &user.DefaultInfo{Name: subject.CommonName, Groups: subject.Organization}, true, nil
-}
-
-// bearer returns the request's bearer token (RFC 6750 §2.1, and the WebSocket
-// sub-protocol that browsers must use).
-func bearer(r *http.Request) string {
+// Bearer returns the request's bearer token (RFC 6750 §2.1), or "".
+func Bearer(r *http.Request) string {
 	if scheme, token, ok := strings.Cut(r.Header.Get("Authorization"), " "); ok && strings.EqualFold(scheme, "Bearer") {
 		return strings.TrimSpace(token)
 	}

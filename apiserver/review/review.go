@@ -10,16 +10,18 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/authentication/authenticator"
 	"k8s.io/apiserver/pkg/authentication/user"
 
-	"github.com/periplus/periplus/apiserver/authn"
 	"github.com/periplus/periplus/apiserver/authz"
 	"github.com/periplus/periplus/apiserver/request"
 )
 
 // Config is what the answers come from.
 type Config struct {
-	Tokens *authn.Tokens
+	Tokens authenticator.Token
+	// Audiences are the API server's own.
+	Audiences []string
 	Authz  authz.Mode
 	// Rules lists the rules that apply to a user in a namespace.
 	Rules func(u user.Info, namespace string) []rbacv1.PolicyRule
@@ -40,22 +42,25 @@ func Funcs(c Config) map[schema.GroupVersionResource]Func {
 	}
 }
 
-func (c Config) token(_ context.Context, obj runtime.Object) (runtime.Object, error) {
+func (c Config) token(ctx context.Context, obj runtime.Object) (runtime.Object, error) {
 	r := obj.(*authenticationv1.TokenReview).DeepCopy()
 	if r.Spec.Token == "" {
 		return nil, apierrors.NewBadRequest("token is required for TokenReview in authentication")
 	}
 	audiences := r.Spec.Audiences
 	if len(audiences) == 0 {
-		audiences = c.Tokens.Audiences
+		audiences = c.Audiences
 	}
-	u, matched, err := c.Tokens.Check(r.Spec.Token, audiences)
-	if err != nil {
+	resp, ok, err := c.Tokens.AuthenticateToken(authenticator.WithAudiences(ctx, audiences), r.Spec.Token)
+	switch {
+	case err != nil:
 		r.Status = authenticationv1.TokenReviewStatus{Error: err.Error()}
-		return r, nil
+	case ok && resp != nil && resp.User != nil:
+		r.Status = authenticationv1.TokenReviewStatus{Authenticated: true, User: infoOf(resp.User), Audiences: resp.Audiences}
+		r.Status.User.Groups = append(r.Status.User.Groups, user.AllAuthenticated)
+	default:
+		r.Status = authenticationv1.TokenReviewStatus{Error: "invalid bearer token"}
 	}
-	r.Status = authenticationv1.TokenReviewStatus{Authenticated: true, User: infoOf(u), Audiences: matched}
-	r.Status.User.Groups = append(r.Status.User.Groups, user.AllAuthenticated)
 	return r, nil
 }
 

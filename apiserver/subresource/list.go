@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/periplus/periplus/apiserver/authn"
+	"github.com/periplus/periplus/apiserver/authn/serviceaccount"
 	"github.com/periplus/periplus/apiserver/authz"
 	"github.com/periplus/periplus/apiserver/request"
 	"github.com/periplus/periplus/apiserver/rest"
@@ -21,7 +21,7 @@ import (
 // Config is what the subresources need.
 type Config struct {
 	Server *rest.Server
-	Tokens *authn.Tokens
+	Tokens *serviceaccount.Tokens
 	Authz  authz.Mode
 	// KubeletTLS authenticates the API server to kubelets and verifies them.
 	KubeletTLS *tls.Config

@@ -17,7 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/authentication/user"
 
-	"github.com/periplus/periplus/apiserver/authn"
+	"github.com/periplus/periplus/apiserver/authn/serviceaccount"
 	"github.com/periplus/periplus/apiserver/request"
 	"github.com/periplus/periplus/apiserver/rest"
 )
@@ -56,7 +56,7 @@ func (t token) serve(w http.ResponseWriter, r *http.Request, info *request.Info,
 		return err
 	}
 	sa := current.Obj.(*corev1.ServiceAccount)
-	bound := authn.Bound{ServiceAccount: sa, Audiences: req.Spec.Audiences, Lifetime: time.Duration(*req.Spec.ExpirationSeconds) * time.Second}
+	bound := serviceaccount.Bound{ServiceAccount: sa, Audiences: req.Spec.Audiences, Lifetime: time.Duration(*req.Spec.ExpirationSeconds) * time.Second}
 	if t.MaxTokenLifetime > 0 {
 		bound.Lifetime = min(bound.Lifetime, t.MaxTokenLifetime)
 	}
@@ -73,7 +73,7 @@ func (t token) serve(w http.ResponseWriter, r *http.Request, info *request.Info,
 		return apierrors.NewInternalError(err)
 	}
 	if len(req.Spec.Audiences) == 0 {
-		req.Spec.Audiences = t.Tokens.Audiences
+		req.Spec.Audiences = t.Tokens.Audiences()
 	}
 	req.Name, req.Namespace, req.CreationTimestamp = sa.Name, sa.Namespace, metav1.Now()
 	req.Status = authenticationv1.TokenRequestStatus{Token: signed, ExpirationTimestamp: metav1.NewTime(expires)}
@@ -122,8 +122,8 @@ func checkToken(req *authenticationv1.TokenRequest) field.ErrorList {
 }
 
 // bind ties the token to a pod, node or secret, which must exist.
-func (t token) bind(req *http.Request, b *authn.Bound, ref *authenticationv1.BoundObjectReference, namespace, account string) error {
-	get := func(resource, namespace string) (*authn.Ref, runtime.Object, error) {
+func (t token) bind(req *http.Request, b *serviceaccount.Bound, ref *authenticationv1.BoundObjectReference, namespace, account string) error {
+	get := func(resource, namespace string) (*serviceaccount.Ref, runtime.Object, error) {
 		obj, err := t.Server.Get(schema.GroupVersionResource{Version: "v1", Resource: resource}, namespace, ref.Name)
 		if err != nil {
 			return nil, nil, err
@@ -133,7 +133,7 @@ func (t token) bind(req *http.Request, b *authn.Bound, ref *authenticationv1.Bou
 			return nil, nil, apierrors.NewConflict(schema.GroupResource{Resource: resource}, ref.Name,
 				fmt.Errorf("the UID in the bound object reference (%s) does not match the UID in record. The object might have been deleted and then recreated", ref.UID))
 		}
-		return &authn.Ref{Name: ref.Name, UID: uid}, obj, nil
+		return &serviceaccount.Ref{Name: ref.Name, UID: uid}, obj, nil
 	}
 	switch gvk := schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind); gvk {
 	case corev1.SchemeGroupVersion.WithKind("Pod"):
@@ -150,7 +150,7 @@ func (t token) bind(req *http.Request, b *authn.Bound, ref *authenticationv1.Bou
 		}
 		b.Pod = r
 		if pod.Spec.NodeName != "" {
-			b.Node = &authn.Ref{Name: pod.Spec.NodeName}
+			b.Node = &serviceaccount.Ref{Name: pod.Spec.NodeName}
 			if node, err := t.Server.Get(schema.GroupVersionResource{Version: "v1", Resource: "nodes"}, "", pod.Spec.NodeName); err == nil {
 				b.Node.UID = node.(*corev1.Node).UID
 			}

@@ -1,0 +1,2 @@
+// Package all puts the ways of authentication in order.
+package all
