@@ -3,6 +3,7 @@ package apiserver
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	goruntime "runtime"
@@ -13,6 +14,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"k8s.io/apimachinery/pkg/version"
+
+	"github.com/periplus/periplus/store"
 )
 
 // readiness is where a server is in its life.
@@ -38,7 +41,11 @@ func (s *Server) health(routes *http.ServeMux) {
 	etcd := check{"etcd", func(ctx context.Context) error {
 		ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 		defer cancel()
-		_, err := s.config.Store.Revision(ctx)
+		// A linearizable read takes the way of writes as far as the disk.
+		_, err := s.config.Store.Get(ctx, "/registry/health")
+		if errors.Is(err, store.ErrNotFound) {
+			return nil
+		}
 		return err
 	}}
 	first := check{"poststarthook/bootstrap", func(context.Context) error {

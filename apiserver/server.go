@@ -5,8 +5,6 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"io"
-	"log"
 	"net"
 	"net/http"
 	"sync"
@@ -38,6 +36,7 @@ import (
 	"github.com/periplus/periplus/apiserver/subresource"
 	"github.com/periplus/periplus/base"
 	"github.com/periplus/periplus/client"
+	"github.com/periplus/periplus/store"
 )
 
 // A Server is one API server. Make it with New, then Run it.
@@ -67,11 +66,13 @@ func New(config Config) (*Server, error) {
 		return nil, fmt.Errorf("register the API's types: %w", err)
 	}
 	s := &Server{config: config, stop: make(chan struct{}), ready: make(chan struct{})}
-	s.caches = cacher.NewSet(config.Store, config.Log)
+	pulse := store.NewPulse(config.Store, config.Log)
+	s.config.Store = pulse
+	s.caches = cacher.NewSet(pulse, config.Log)
 	// The plug-ins read through the server that they are part of.
 	late := &lateReader{}
 	s.rest = rest.New(rest.Config{
-		Store: config.Store, Caches: s.caches, Scheme: scheme,
+		Store: pulse, Silent: pulse.Silent, Caches: s.caches, Scheme: scheme,
 		Admission: append(admissionall.Chain(late).Without(config.DisableAdmission), config.Plugins...), Journey: config.Journey, Log: config.Log, Stop: s.stop,
 		Types: s.types, MayCreate: s.mayCreate, Authorizer: expressions{s},
 	})
@@ -156,15 +157,7 @@ func (s *Server) Run(ctx context.Context, listeners ...net.Listener) error {
 	if err := s.crds.Load(ctx); err != nil {
 		return fmt.Errorf("load the custom resources: %w", err)
 	}
-	server := &http.Server{
-		Handler:           s.handler,
-		ReadHeaderTimeout: 32 * time.Second,
-		IdleTimeout:       90 * time.Second,
-		MaxHeaderBytes:    1 << 20,
-		ErrorLog:          log.New(io.Discard, "", 0), // failed handshakes of scanners and probes
-		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: 250},
-		TLSConfig:         s.tlsConfig(),
-	}
+	server := s.listener()
 	group.Go(func() error { return s.caches.Run(ctx) })
 	group.Go(func() error {
 		select {

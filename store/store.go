@@ -13,6 +13,11 @@ var (
 	ErrExists = errors.New("key exists already")
 	// ErrCompacted is returned when a revision asked for is older than the store keeps.
 	ErrCompacted = errors.New("revision has been compacted")
+	// ErrTooLarge is returned by writes of values that are larger than the store takes.
+	ErrTooLarge = errors.New("value is too large for the store")
+	// ErrUnavailable is returned when the store cannot be reached or has lost its
+	// quorum. Whether a write was done is then not known.
+	ErrUnavailable = errors.New("the store does not answer")
 )
 
 // A ConflictError is returned by Update and Delete when the key's modification

@@ -59,7 +59,7 @@ func (e *endpoint) apply(w http.ResponseWriter, r *http.Request, c *call, s regi
 		return e.stored(merged)
 	}
 	obj, created, err := e.objects.Update(r.Context(), c.info.Namespace, c.info.Name, change, Write{
-		Strategy: s, Subresource: c.info.Subresource, Options: options, DryRun: len(options.DryRun) > 0, Upsert: c.info.Subresource == "",
+		Strategy: s, Subresource: c.info.Subresource, Options: options, DryRun: len(options.DryRun) > 0, Apply: true, Upsert: c.info.Subresource == "",
 	})
 	if err != nil {
 		return err

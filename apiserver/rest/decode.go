@@ -7,6 +7,7 @@ import (
 	"mime"
 	"net/http"
 	"net/url"
+	"os"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -30,6 +31,8 @@ func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	switch {
 	case errors.As(err, &tooLarge):
 		return nil, apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("limit is %d", maxBody))
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return nil, apierrors.NewTimeoutError("the body of the request did not arrive in time: nothing was changed", 0)
 	case err != nil:
 		return nil, apierrors.NewBadRequest("the body of the request could not be read: " + err.Error())
 	}
@@ -60,11 +63,18 @@ func (c *Codecs) decodeBody(r *http.Request, body []byte, want schema.GroupVersi
 		if _, own := into.(registry.Decoder); own {
 			return nil, unsupportedMediaType(mediaJSON, mediaYAML)
 		}
-		return checkKind(want)(c.proto.Decode(body, &want, into))
+		if err := checkProtobufDepth(body, into); err != nil {
+			return nil, err
+		}
+		obj, err := checkKind(want)(c.proto.Decode(body, &want, into))
+		return obj, badRequest(err, want)
 	case mediaCBOR:
 		obj, err := checkKind(want)(c.decodeCBOR(body, want, into))
 		return obj, badRequest(lenient(r, err, validation), want)
 	case mediaYAML:
+		if err := checkAliases(body); err != nil {
+			return nil, err
+		}
 		var err error
 		toJSON := yaml.YAMLToJSON
 		if validation == metav1.FieldValidationStrict {
@@ -76,6 +86,9 @@ func (c *Codecs) decodeBody(r *http.Request, body []byte, want schema.GroupVersi
 	case mediaJSON:
 	default:
 		return nil, unsupportedMediaType(mediaJSON, mediaYAML, mediaProtobuf, mediaCBOR)
+	}
+	if err := checkJSONDepth(body, into); err != nil {
+		return nil, err
 	}
 	obj, err := checkKind(want)(c.decodeStrict(body, want, into))
 	return obj, badRequest(lenient(r, err, validation), want)
@@ -193,6 +206,9 @@ func (c *Codecs) decodeOptionsBody(r *http.Request, body []byte, options *metav1
 			return apierrors.NewBadRequest(fmt.Sprintf("DeleteOptions cannot be decoded: %v", err))
 		}
 	case mediaJSON, mediaYAML:
+		if err := checkAliases(body); err != nil {
+			return err
+		}
 		if err := yaml.Unmarshal(body, options); err != nil {
 			return apierrors.NewBadRequest(fmt.Sprintf("DeleteOptions cannot be decoded: %v", err))
 		}

@@ -39,6 +39,8 @@ type Config struct {
 	MayCreate func(ctx context.Context) error
 	// Authorizer answers expressions of admission.
 	Authorizer authorizer.UnconditionalAuthorizer
+	// Silent returns since when the store has not answered, nil if it does.
+	Silent func() *store.Silence
 	// Stop ends watches when the server is about to end.
 	Stop <-chan struct{}
 }
@@ -82,6 +84,7 @@ type Subresource interface {
 
 // New returns a server without resources.
 func New(config Config) *Server {
+	boundCopies()
 	return &Server{
 		config: config, codecs: NewCodecs(config.Scheme),
 		endpoints: map[schema.GroupVersionResource]*endpoint{},

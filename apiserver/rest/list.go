@@ -168,11 +168,13 @@ func (e *endpoint) fresh(ctx context.Context, version string) error {
 			return storeError(err)
 		}
 	case "0":
+		e.howFresh(ctx)
 	default:
 		rev, err := parseRevision(version)
 		if err != nil {
 			return err
 		}
+		e.howFresh(ctx)
 		limited, cancel := context.WithTimeout(ctx, 3*time.Second)
 		defer cancel()
 		if err := set.Wait(limited, rev); err != nil {

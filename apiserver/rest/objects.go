@@ -88,6 +88,8 @@ type Write struct {
 	DryRun      bool
 	// Preconditions are checked against the current object.
 	Preconditions *metav1.Preconditions
+	// Apply says that field owners are what the write is about: they are kept at any price.
+	Apply bool
 	// Internal skips admission: the write was admitted as something else
 	// (pods/binding changes the pod).
 	Internal bool
@@ -227,10 +229,8 @@ func (o *Objects) create(ctx context.Context, obj runtime.Object, w Write) (*cac
 		}
 		return &cacher.Object{Obj: obj, Meta: meta, Key: key}, nil
 	}
-	p := o.Cache.Expect(key, value, obj)
-	rev, err := o.store.Create(ctx, key, value)
+	p, rev, err := o.write(&w, key, value, obj, func(value []byte) (int64, error) { return o.store.Create(ctx, key, value) })
 	if err != nil {
-		o.Cache.Forget(key, p)
 		if errors.Is(err, store.ErrExists) {
 			return nil, o.existsError(key, meta.Name)
 		}
@@ -238,6 +238,26 @@ func (o *Objects) create(ctx context.Context, obj runtime.Object, w Write) (*cac
 	}
 	stored = true
 	return o.await(ctx, p, rev)
+}
+
+// write announces a write to the cache and does it. An object that is too large is
+// tried once more without the owners of its fields, as upstream.
+func (o *Objects) write(w *Write, key string, value []byte, obj runtime.Object, do func(value []byte) (int64, error)) (*cacher.Pending, int64, error) {
+	p := o.Cache.Expect(key, value, obj)
+	rev, err := do(value)
+	if err == nil {
+		return p, rev, nil
+	}
+	o.Cache.Forget(key, p)
+	if meta := metaOf(obj); errors.Is(err, store.ErrTooLarge) && !w.Apply && len(meta.ManagedFields) > 0 {
+		meta.ManagedFields = nil
+		smaller, encodeErr := o.codec.Encode(obj)
+		if encodeErr != nil {
+			return nil, 0, encodeErr
+		}
+		return o.write(w, key, smaller, obj, do)
+	}
+	return nil, 0, err
 }
 
 // existsError tells a name that is free soon from one that is taken.
@@ -282,7 +302,12 @@ func (o *Objects) invalid(meta *metav1.ObjectMeta, errs field.ErrorList) error {
 	if name == "" {
 		name = meta.GenerateName
 	}
-	return apierrors.NewInvalid(o.Resource.GVK().GroupKind(), name, unique(validation.UpstreamValues(errs)))
+	errs, left := bounded(errs)
+	out := apierrors.NewInvalid(o.Resource.GVK().GroupKind(), name, unique(validation.UpstreamValues(errs)))
+	if left > 0 {
+		out.ErrStatus.Message += fmt.Sprintf(" (and %d more errors)", left)
+	}
+	return out
 }
 
 // unique drops errors that say the same about the same field.
@@ -446,10 +471,8 @@ func (o *Objects) updateOnce(ctx context.Context, key string, current *cacher.Ob
 		meta.ResourceVersion = old.ResourceVersion
 		return &cacher.Object{Obj: obj, Meta: meta, Key: key}, nil
 	}
-	p := o.Cache.Expect(key, value, obj)
-	rev, err := o.store.Update(ctx, key, value, current.Rev)
+	p, rev, err := o.write(&w, key, value, obj, func(value []byte) (int64, error) { return o.store.Update(ctx, key, value, current.Rev) })
 	if err != nil {
-		o.Cache.Forget(key, p)
 		return nil, storeError(err)
 	}
 	stored = true
@@ -520,18 +543,4 @@ func forbidden(err error, gr schema.GroupResource, name string) error {
 		return err
 	}
 	return apierrors.NewForbidden(gr, name, err)
-}
-
-// storeError turns an error of the store into an API error; conflicts pass as they are.
-func storeError(err error) error {
-	var conflict *store.ConflictError
-	switch {
-	case errors.As(err, &conflict):
-		return err
-	case errors.Is(err, context.DeadlineExceeded):
-		return apierrors.NewTimeoutError("request did not complete within the allotted timeout", 1)
-	case errors.Is(err, context.Canceled):
-		return apierrors.NewTimeoutError("the request was cancelled", 1)
-	}
-	return apierrors.NewInternalError(err)
 }

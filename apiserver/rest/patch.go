@@ -61,6 +61,9 @@ func (e *endpoint) readPatch(w http.ResponseWriter, r *http.Request, sub string,
 	if p.body, err = readBody(w, r); err != nil {
 		return nil, err
 	}
+	if p.kind == types.ApplyYAMLPatchType {
+		return p, checkAliases(p.body)
+	}
 	if p.kind == types.ApplyCBORPatchType { // from here on the same as YAML
 		if p.kind, p.body, err = asYAML(p.body); err != nil {
 			return nil, err

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
@@ -12,6 +13,9 @@ import (
 
 	"github.com/periplus/periplus/store"
 )
+
+// answerWithin is how long etcd may take to say which revision is current.
+const answerWithin = 10 * time.Second
 
 // Store is a store.Store over an etcd client.
 type Store struct {
@@ -37,7 +41,7 @@ func Dial(config clientv3.Config) (*Store, error) {
 func (s *Store) Get(ctx context.Context, key string) (store.Entry, error) {
 	r, err := s.client.Get(ctx, key)
 	if err != nil {
-		return store.Entry{}, fmt.Errorf("get %s: %w", key, err)
+		return store.Entry{}, fmt.Errorf("get %s: %w", key, translate(err))
 	}
 	if len(r.Kvs) == 0 {
 		return store.Entry{}, store.ErrNotFound
@@ -112,7 +116,7 @@ func (s *Store) swap(ctx context.Context, key string, mod int64, op clientv3.Op)
 		r, err = s.client.Txn(ctx).If(unchanged).Then(op).Else(clientv3.OpGet(key)).Commit()
 	}
 	if err != nil {
-		return 0, nil, fmt.Errorf("write %s: %w", key, err)
+		return 0, nil, fmt.Errorf("write %s: %w", key, translate(err))
 	}
 	if r.Succeeded {
 		return r.Header.Revision, nil, nil
@@ -171,9 +175,14 @@ func (s *Store) Revision(ctx context.Context) (int64, error) {
 	if s.revision != nil {
 		return s.revision(), nil
 	}
-	r, err := s.client.Get(ctx, "/registry/health", clientv3.WithCountOnly())
+	limited, cancel := context.WithTimeout(ctx, answerWithin)
+	defer cancel()
+	r, err := s.client.Get(limited, "/registry/health", clientv3.WithCountOnly())
 	if err != nil {
-		return 0, fmt.Errorf("read the current revision: %w", err)
+		if ctx.Err() == nil && limited.Err() != nil {
+			err = fmt.Errorf("%w: no answer within %s", store.ErrUnavailable, answerWithin)
+		}
+		return 0, fmt.Errorf("read the current revision: %w", translate(err))
 	}
 	return r.Header.Revision, nil
 }
@@ -189,11 +198,4 @@ func (s *Store) Close() error { return s.close() }
 
 func entry(kv *mvccpb.KeyValue) store.Entry {
 	return store.Entry{Key: string(kv.Key), Value: kv.Value, Create: kv.CreateRevision, Mod: kv.ModRevision}
-}
-
-func translate(err error) error {
-	if errors.Is(err, rpctypes.ErrCompacted) {
-		return store.ErrCompacted
-	}
-	return err
 }
