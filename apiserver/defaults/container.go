@@ -65,7 +65,7 @@ func isImage(name, tag string) bool {
 	if host, rest, ok := strings.Cut(path, "/"); ok && (strings.ContainsAny(host, ".:") || host == "localhost") {
 		path = rest
 	}
-	return path != "" && strings.Trim(path, "abcdefghijklmnopqrstuvwxyz0123456789._-/") == ""
+	return path != "" && len(path) <= 255 && strings.Trim(path, "abcdefghijklmnopqrstuvwxyz0123456789._-/") == ""
 }
 
 func probe(p *corev1.Probe) {

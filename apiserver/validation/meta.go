@@ -25,6 +25,10 @@ func ObjectMetaUpdate(meta, old *metav1.ObjectMeta, namespaced bool) field.Error
 	return append(errs, finalizers(meta.Finalizers)...)
 }
 
+// AnyName accepts names that fit into a path: upstream's rule for the kinds of which
+// it checks no more (events, disruption budgets, certificate signing requests).
+func AnyName(name string, prefix bool) []string { return segment(name, prefix) }
+
 // segment accepts names that fit into a path: what a name has to look like was
 // checked when the object was made.
 func segment(name string, prefix bool) []string {

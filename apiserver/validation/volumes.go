@@ -1,10 +1,13 @@
 package validation
 
 import (
+	"context"
 	"fmt"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/operation"
+	"k8s.io/apimachinery/pkg/api/validate"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
@@ -226,15 +229,21 @@ func keysToPaths(e *errorList, items []corev1.KeyToPath, at *field.Path, onPath 
 
 // claimTemplate checks the claim of an ephemeral volume.
 func claimTemplate(e *errorList, t *corev1.PersistentVolumeClaimTemplate, at *field.Path) {
-	meta := at.Child("metadata")
-	e.add(apivalidation.ValidateAnnotations(t.Annotations, meta.Child("annotations"))...)
-	e.add(metav1validation.ValidateLabels(t.Labels, meta.Child("labels"))...)
-	rest := t.ObjectMeta
+	e.add(TemplateMeta(&t.ObjectMeta, at.Child("metadata"))...)
+	e.add(ClaimSpec(&t.Spec, nil, at.Child("spec"))...)
+}
+
+// TemplateMeta checks the metadata of a template of claims: it has labels and annotations.
+func TemplateMeta(m *metav1.ObjectMeta, at *field.Path) field.ErrorList {
+	var e errorList
+	e.add(apivalidation.ValidateAnnotations(m.Annotations, at.Child("annotations"))...)
+	e.add(metav1validation.ValidateLabels(m.Labels, at.Child("labels"))...)
+	rest := *m
 	rest.Annotations, rest.Labels = nil, nil
 	for _, f := range setMetaFields(&rest) {
-		e.forbidden(meta.Child(f), "cannot be set")
+		e.forbidden(at.Child(f), "cannot be set")
 	}
-	e.add(ClaimSpec(&t.Spec, nil, at.Child("spec"))...)
+	return e.list
 }
 
 func setMetaFields(m *metav1.ObjectMeta) (set []string) {
@@ -253,6 +262,15 @@ func setMetaFields(m *metav1.ObjectMeta) (set []string) {
 		}
 	}
 	return set
+}
+
+// DriverName is CSIDriverName as upstream's generated rules say it: of newer kinds.
+func DriverName(name string, at *field.Path) field.ErrorList {
+	if name == "" {
+		return field.ErrorList{field.Required(at, "")}
+	}
+	errs := validate.LongNameCaseless(context.Background(), operation.Operation{}, at, &name, nil)
+	return append(errs, validate.MaxLength(context.Background(), operation.Operation{}, at, &name, nil, 63)...)
 }
 
 // CSIDriverName checks the name of a CSI driver.

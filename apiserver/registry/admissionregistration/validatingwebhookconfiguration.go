@@ -2,6 +2,7 @@ package admissionregistration
 
 import (
 	"context"
+	"reflect"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -15,6 +16,10 @@ func validatingWebhookConfigurations() *registry.Resource {
 		return &obj.Webhooks
 	})
 	s.Fixed.NoUnconditionalUpdate = true
+	s.PrepareUpdate = func(_ context.Context, c, old *admissionv1.ValidatingWebhookConfiguration) {
+		// An empty list and none are not the same here.
+		kind.SetGeneration(c, old, !reflect.DeepEqual(c.Webhooks, old.Webhooks))
+	}
 	s.DefaultFunc = defaultValidating
 	s.ValidateCreate = validateValidating
 	s.ValidateChange = func(ctx context.Context, c, _ *admissionv1.ValidatingWebhookConfiguration) field.ErrorList {

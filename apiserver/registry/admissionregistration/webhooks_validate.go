@@ -234,12 +234,12 @@ func validateConditions(at *field.Path, list []admissionv1.MatchCondition) field
 		} else if result := compiler().CompileCELExpression(&c, cel.OptionalVariableDeclarations{HasAuthorizer: true}, environment.NewExpressions); result.Error != nil {
 			errs = append(errs, field.Invalid(here.Child("expression"), c.Expression, result.Error.Detail))
 		}
-		switch {
-		case c.Name == "":
+		if c.Name == "" {
 			errs = append(errs, field.Required(here.Child("name"), ""))
-		case names.Has(c.Name):
-			errs = append(errs, field.Duplicate(here.Child("name"), c.Name))
-		default:
+		} else {
+			if names.Has(c.Name) {
+				errs = append(errs, field.Duplicate(here.Child("name"), c.Name))
+			}
 			for _, text := range validation.IsQualifiedName(c.Name) {
 				errs = append(errs, field.Invalid(here.Child("name"), c.Name, text))
 			}

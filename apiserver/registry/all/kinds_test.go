@@ -213,7 +213,7 @@ func TestRulesOnCreate(t *testing.T) {
 			"Invalid spec: Invalid value: \"{`nodeName`, `allNodes`}\": exactly one of `nodeName`, `nodeSelector`, `allNodes`, `perDeviceNodeSelection` is required, but multiple fields are set"}},
 		{"DeviceClass", `{spec: {config: [{}], extendedResourceName: cpu}}`, []string{
 			"Required spec.config[0].opaque: Required value",
-			`Invalid spec.extendedResourceName: Invalid value: "cpu": must be a valid extended resource name`}},
+			`Invalid spec.extendedResourceName: Invalid value: "cpu": a name must be a domain-prefixed path, such as 'example.com/my-prop'`}},
 		{"DeviceTaintRule", `{spec: {taint: {effect: Never}}}`, []string{
 			`NotSupported spec.taint.effect: Unsupported value: "Never": supported values: "NoExecute", "NoSchedule", "None"`}},
 	} {

@@ -96,6 +96,10 @@ func defaultDaemonSet(ds *appsv1.DaemonSet) {
 		strategy.Type = appsv1.RollingUpdateDaemonSetStrategyType
 	}
 	if strategy.Type != appsv1.RollingUpdateDaemonSetStrategyType {
+		if r := strategy.RollingUpdate; r != nil { // upstream's own type knows no absent numbers
+			setIntOrString(&r.MaxUnavailable, intstr.FromInt32(0))
+			setIntOrString(&r.MaxSurge, intstr.FromInt32(0))
+		}
 		return
 	}
 	if strategy.RollingUpdate == nil {

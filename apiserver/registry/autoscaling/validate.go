@@ -32,7 +32,7 @@ func autoscalerSpec(spec, old *autoscalingv2.HorizontalPodAutoscalerSpec) field.
 	most := at.Child("maxReplicas")
 	switch {
 	case spec.MaxReplicas == 0:
-		errs = append(errs, field.Required(most, "must be set and greater than 0"))
+		errs = append(errs, field.Required(most, ""))
 	case spec.MaxReplicas < 0:
 		errs = append(errs, field.Invalid(most, spec.MaxReplicas, "must be greater than or equal to 1"))
 	}

@@ -22,6 +22,15 @@ var cronJobHalves = kind.Split(func(obj *batchv1.CronJob) (*batchv1.CronJobSpec,
 func cronJobs() *registry.Resource {
 	s := cronJobHalves.Main()
 	s.DefaultFunc = defaultCronJob
+	create, update := s.PrepareCreate, s.PrepareUpdate
+	s.PrepareCreate = func(ctx context.Context, cj *batchv1.CronJob) {
+		dropAlphaFields(&cj.Spec.JobTemplate.Spec)
+		create(ctx, cj)
+	}
+	s.PrepareUpdate = func(ctx context.Context, cj, old *batchv1.CronJob) {
+		dropAlphaFields(&cj.Spec.JobTemplate.Spec)
+		update(ctx, cj, old)
+	}
 	s.ValidateCreate = func(_ context.Context, cj *batchv1.CronJob) field.ErrorList {
 		errs := cronJobSpec(&cj.Spec, nil)
 		if len(cj.Name) > 52 { // jobs are named after it, with a time stamp

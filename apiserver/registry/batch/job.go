@@ -38,6 +38,7 @@ func jobs() *registry.Resource {
 		job.Generation = 1
 		dropAlphaFields(&job.Spec)
 		generateSelector(job)
+		defaultJobLabels(job) // once more, as upstream reads what it has stored
 	}
 	s.PrepareUpdate = func(_ context.Context, job, old *batchv1.Job) {
 		jobHalves.KeepStatus(job, old)
@@ -81,10 +82,7 @@ func defaultJob(job *batchv1.Job) {
 		}
 		spec.BackoffLimit = &limit
 	}
-	if len(job.Labels) == 0 && spec.Template.Labels != nil {
-		job.Labels = make(map[string]string, len(spec.Template.Labels))
-		maps.Copy(job.Labels, spec.Template.Labels)
-	}
+	defaultJobLabels(job)
 	set(&spec.CompletionMode, batchv1.NonIndexedCompletion)
 	set(&spec.Suspend, false)
 	policy := batchv1.TerminatingOrFailed
@@ -93,6 +91,13 @@ func defaultJob(job *batchv1.Job) {
 	}
 	set(&spec.PodReplacementPolicy, policy)
 	set(&spec.ManualSelector, false)
+}
+
+// defaultJobLabels gives a job without labels those of its pods.
+func defaultJobLabels(job *batchv1.Job) {
+	if len(job.Labels) == 0 && job.Spec.Template.Labels != nil {
+		job.Labels = maps.Clone(job.Spec.Template.Labels)
+	}
 }
 
 // set sets *p to value unless it is set.

@@ -1,13 +1,16 @@
 package certificates
 
 import (
+	"bytes"
 	"context"
+	"fmt"
 	"slices"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/diff"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/periplus/periplus/apiserver/registry"
@@ -32,7 +35,7 @@ func certificateSigningRequests() *registry.Resource {
 				r.Spec, r.Status = old.Spec, old.Status // only metadata may change here
 			},
 			ValidateCreate: func(_ context.Context, r *csr) field.ErrorList { return validateRequest(r) },
-			Name:           anyName,
+			Name:           validation.AnyName,
 		},
 		Status: registry.Funcs[*csr]{
 			PrepareUpdate: func(_ context.Context, r, old *csr) {
@@ -42,7 +45,7 @@ func certificateSigningRequests() *registry.Resource {
 				stampConditions(r, old)
 			},
 			ValidateChange: func(_ context.Context, r, old *csr) field.ErrorList { return validateStatus(r, old, true) },
-			Name:           anyName,
+			Name:           validation.AnyName,
 		},
 		SelectableFields: []string{"spec.signerName"},
 		Fields:           func(obj runtime.Object) fields.Set { return fields.Set{"spec.signerName": obj.(*csr).Spec.SignerName} },
@@ -60,7 +63,7 @@ func Approval() registry.Strategy {
 			r.Status.Conditions = conditions
 		},
 		ValidateChange: func(_ context.Context, r, old *csr) field.ErrorList { return validateStatus(r, old, false) },
-		Name:           anyName,
+		Name:           validation.AnyName,
 	}
 }
 
@@ -121,20 +124,34 @@ func stampConditions(r, old *csr) {
 	}
 }
 
+func ofType(r *csr, t certificatesv1.RequestConditionType) (out []certificatesv1.CertificateSigningRequestCondition) {
+	for _, c := range r.Status.Conditions {
+		if c.Type == t {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
 // validateStatus checks conditions and certificate; issuing says whether this
 // endpoint may set the certificate. Approval is not given or taken back here.
 func validateStatus(r, old *csr, issuing bool) field.ErrorList {
-	errs := conditionRules(r.Status.Conditions, field.NewPath("status", "conditions"))
+	errs := conditionRules(r.Status.Conditions, old.Status.Conditions, field.NewPath("status", "conditions"))
 	at := field.NewPath("status")
-	has := func(r *csr, t certificatesv1.RequestConditionType) bool {
-		return slices.ContainsFunc(r.Status.Conditions, func(c certificatesv1.CertificateSigningRequestCondition) bool { return c.Type == t })
-	}
 	for _, t := range []certificatesv1.RequestConditionType{certificatesv1.CertificateApproved, certificatesv1.CertificateDenied, certificatesv1.CertificateFailed} {
-		switch is, was := has(r, t), has(old, t); {
-		case was && !is:
-			errs = append(errs, field.Forbidden(at.Child("conditions"), "updates may not remove a condition of type \""+string(t)+"\""))
-		case is && !was && issuing && t != certificatesv1.CertificateFailed:
-			errs = append(errs, field.Forbidden(at.Child("conditions"), "updates may not add a condition of type \""+string(t)+"\""))
+		switch is, was := ofType(r, t), ofType(old, t); {
+		case len(is) < len(was):
+			errs = append(errs, field.Forbidden(at.Child("conditions"), fmt.Sprintf("updates may not remove a condition of type %q", t)))
+		case !issuing || t == certificatesv1.CertificateFailed:
+		case len(is) > len(was):
+			errs = append(errs, field.Forbidden(at.Child("conditions"), fmt.Sprintf("updates may not add a condition of type %q", t)))
+		case !validation.Equal(is, was):
+			errs = append(errs, field.Forbidden(at.Child("conditions"), fmt.Sprintf("updates may not modify a condition of type %q\n%v", t, diff.Diff(was, is))))
+		}
+	}
+	if !bytes.Equal(r.Status.Certificate, old.Status.Certificate) && issued(old.Status.Certificate) == nil {
+		if err := issued(r.Status.Certificate); err != nil {
+			errs = append(errs, field.Invalid(at.Child("certificate"), "<certificate data>", err.Error()))
 		}
 	}
 	if !validation.Equal(r.Status.Certificate, old.Status.Certificate) {

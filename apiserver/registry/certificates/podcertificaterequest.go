@@ -1,13 +1,18 @@
 package certificates
 
 import (
+	"context"
+	"time"
+
 	certificatesv1 "k8s.io/api/certificates/v1"
 	certificatesv1beta1 "k8s.io/api/certificates/v1beta1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/periplus/periplus/apiserver/registry"
 	"github.com/periplus/periplus/apiserver/registry/kind"
+	"github.com/periplus/periplus/apiserver/validation"
 )
 
 var podCertificateRequestHalves = kind.Split(func(obj *certificatesv1.PodCertificateRequest) (*certificatesv1.PodCertificateRequestSpec, *certificatesv1.PodCertificateRequestStatus) {
@@ -18,6 +23,19 @@ func podCertificateRequests() *registry.Resource {
 	beta := kind.Alike[certificatesv1beta1.PodCertificateRequest, certificatesv1beta1.PodCertificateRequestList, certificatesv1.PodCertificateRequest](certificatesv1beta1.SchemeGroupVersion)
 	s := podCertificateRequestHalves.MainWithoutGeneration()
 	s.Fixed.NoUnconditionalUpdate = true
+	s.DefaultFunc = func(r *certificatesv1.PodCertificateRequest) {
+		if r.Spec.MaxExpirationSeconds == nil {
+			r.Spec.MaxExpirationSeconds = new(int32(24 * 60 * 60))
+		}
+	}
+	s.ValidateCreate = func(_ context.Context, r *certificatesv1.PodCertificateRequest) field.ErrorList { return podRequest(r) }
+	s.ValidateChange = func(_ context.Context, r, old *certificatesv1.PodCertificateRequest) field.ErrorList {
+		return validation.Immutable(r.Spec, old.Spec, field.NewPath("spec"))
+	}
+	status := podCertificateRequestHalves.StatusKeepingMeta()
+	status.ValidateChange = func(_ context.Context, r, old *certificatesv1.PodCertificateRequest) field.ErrorList {
+		return podRequestStatus(r, old, time.Now())
+	}
 	return &registry.Resource{
 		GVR:              version.WithResource("podcertificaterequests"),
 		Kind:             "PodCertificateRequest",
@@ -26,7 +44,7 @@ func podCertificateRequests() *registry.Resource {
 		New:              kind.Make[certificatesv1.PodCertificateRequest],
 		NewList:          kind.Make[certificatesv1.PodCertificateRequestList],
 		Strategy:         s,
-		Status:           podCertificateRequestHalves.StatusKeepingMeta(),
+		Status:           status,
 		Also:             []registry.Served{beta},
 		StoredAs:         &beta,
 		SelectableFields: []string{"spec.signerName", "spec.podName", "spec.nodeName"},

@@ -68,17 +68,23 @@ func parseRequest(data []byte) error {
 	return nil
 }
 
-func conditionRules(conditions []certificatesv1.CertificateSigningRequestCondition, at *field.Path) field.ErrorList {
+// conditionRules checks conditions; what was wrong before may stay as it is.
+func conditionRules(conditions, old []certificatesv1.CertificateSigningRequestCondition, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	decided := certificatesv1.RequestConditionType("")
+	has := func(list []certificatesv1.CertificateSigningRequestCondition, t certificatesv1.RequestConditionType) bool {
+		return slices.ContainsFunc(list, func(c certificatesv1.CertificateSigningRequestCondition) bool { return c.Type == t })
+	}
+	twice := false
+	for i := range old {
+		twice = twice || has(old[:i], old[i].Type)
+	}
 	for i, c := range conditions {
 		p := at.Index(i)
-		if c.Type == "" {
+		if c.Type == "" && !has(old, "") {
 			errs = append(errs, field.Required(p.Child("type"), ""))
 		}
 		statuses := []corev1.ConditionStatus{corev1.ConditionFalse, corev1.ConditionTrue, corev1.ConditionUnknown}
-		decision := c.Type == certificatesv1.CertificateApproved || c.Type == certificatesv1.CertificateDenied
-		if decision || c.Type == certificatesv1.CertificateFailed {
+		if c.Type == certificatesv1.CertificateApproved || c.Type == certificatesv1.CertificateDenied || c.Type == certificatesv1.CertificateFailed {
 			statuses = []corev1.ConditionStatus{corev1.ConditionTrue}
 		}
 		switch {
@@ -87,15 +93,46 @@ func conditionRules(conditions []certificatesv1.CertificateSigningRequestConditi
 		case !slices.Contains(statuses, c.Status):
 			errs = append(errs, field.NotSupported(p.Child("status"), c.Status, statuses))
 		}
-		if decision {
-			if decided != "" && decided != c.Type {
-				errs = append(errs, field.Invalid(at, c.Type, "Approved and Denied conditions are mutually exclusive"))
-			}
-			decided = c.Type
-		}
-		if slices.ContainsFunc(conditions[:i], func(o certificatesv1.CertificateSigningRequestCondition) bool { return o.Type == c.Type }) {
+		if !twice && has(conditions[:i], c.Type) {
 			errs = append(errs, field.Duplicate(p.Child("type"), c.Type))
 		}
 	}
+	const approved, denied = certificatesv1.CertificateApproved, certificatesv1.CertificateDenied
+	if has(conditions, approved) && has(conditions, denied) && !(has(old, approved) && has(old, denied)) {
+		errs = append(errs, field.Invalid(at, `{conditions[{"type": "Approved"}], conditions[{"type": "Denied"}]}`,
+			"must specify at most one of: `conditions[{\"type\": \"Approved\"}]`, `conditions[{\"type\": \"Denied\"}]`"))
+	}
 	return errs
+}
+
+// issued checks the certificates that a signer has issued, as PEM.
+func issued(data []byte) error {
+	if len(data) == 0 {
+		return nil
+	}
+	blocks := 0
+	for {
+		block, rest := pem.Decode(data)
+		if block == nil {
+			break
+		}
+		if block.Type != "CERTIFICATE" {
+			return fmt.Errorf("only CERTIFICATE PEM blocks are allowed, found %q", block.Type)
+		}
+		if len(block.Headers) != 0 {
+			return errors.New("no PEM block headers are permitted")
+		}
+		certs, err := x509.ParseCertificates(block.Bytes)
+		if err != nil {
+			return err
+		}
+		if len(certs) == 0 {
+			return errors.New("found CERTIFICATE PEM block containing 0 certificates")
+		}
+		blocks, data = blocks+1, rest
+	}
+	if blocks == 0 {
+		return errors.New("must contain at least one CERTIFICATE PEM block")
+	}
+	return nil
 }

@@ -56,6 +56,7 @@ func candidate(spec *coordinationv1beta1.LeaseCandidateSpec) field.ErrorList {
 		v, err := semver.ParseSemantic(value)
 		if err != nil {
 			errs = append(errs, field.Invalid(at.Child(name), value, "must be a valid semantic version"))
+			return semver.MustParseSemantic("0.0.0") // what it is compared as
 		}
 		return v
 	}
@@ -74,7 +75,7 @@ func candidate(spec *coordinationv1beta1.LeaseCandidateSpec) field.ErrorList {
 	if spec.Strategy == "" {
 		return append(errs, field.Required(at.Child("strategy"), ""))
 	}
-	if spec.Strategy == coordinationv1.OldestEmulationVersion && emulation == nil {
+	if spec.Strategy == coordinationv1.OldestEmulationVersion && (emulation == nil || emulation.EqualTo(semver.MustParseSemantic("0.0.0"))) {
 		errs = append(errs, field.Required(at.Child("emulationVersion"), "must be specified when `strategy` is 'OldestEmulationVersion'"))
 	}
 	return append(errs, leaseStrategy(spec.Strategy, at.Child("strategy"))...)

@@ -28,6 +28,7 @@ func events() *registry.Resource {
 		New:        kind.Make[corev1.Event],
 		NewList:    kind.Make[corev1.EventList],
 		Strategy: registry.Funcs[*corev1.Event]{
+			Name:           validation.AnyName,
 			ValidateCreate: validateEvent,
 			ValidateChange: validateEventUpdate,
 			Fixed:          registry.Traits{CreateOnUpdate: true},

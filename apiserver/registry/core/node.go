@@ -80,7 +80,11 @@ func defaultNode(node *corev1.Node) {
 }
 
 func validateNode(_ context.Context, node *corev1.Node) field.ErrorList {
-	errs := validation.Taints(node.Spec.Taints, field.NewPath("metadata", "taints"))
+	errs := avoidedPods(node.Annotations)
+	errs = append(errs, validation.Taints(node.Spec.Taints, field.NewPath("metadata", "taints"))...)
+	if swap := node.Status.NodeInfo.Swap; swap != nil && swap.Capacity != nil && *swap.Capacity <= 0 {
+		errs = append(errs, field.Invalid(field.NewPath("metadata", "nodeSwapStatus", "capacity"), *swap.Capacity, "must be greater than zero"))
+	}
 	errs = append(errs, nodeStatus(&node.Status)...)
 	at := field.NewPath("spec", "podCIDRs")
 	for i, cidr := range node.Spec.PodCIDRs {
@@ -99,7 +103,7 @@ func validateNode(_ context.Context, node *corev1.Node) field.ErrorList {
 }
 
 func validateNodeUpdate(_ context.Context, node, old *corev1.Node) field.ErrorList {
-	errs := nodeStatus(&node.Status)
+	errs := append(avoidedPods(node.Annotations), nodeStatus(&node.Status)...)
 	seen := map[corev1.NodeAddress]bool{}
 	for i, address := range node.Status.Addresses {
 		if seen[address] {

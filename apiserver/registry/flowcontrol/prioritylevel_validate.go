@@ -25,17 +25,17 @@ func priorityLevel(pl *flowcontrolv1.PriorityLevelConfiguration) (errs field.Err
 	switch spec.Type {
 	case flowcontrolv1.PriorityLevelEnablementExempt:
 		if spec.Limited != nil {
-			errs = append(errs, field.Forbidden(at.Child("limited"), "must be nil if the type is not Limited"))
+			errs = append(errs, field.Forbidden(at.Child("limited"), ""))
 		}
 		if e := spec.Exempt; e != nil {
 			errs = append(errs, shares(e.NominalConcurrencyShares, e.LendablePercent, at.Child("exempt"))...)
 		}
 	case flowcontrolv1.PriorityLevelEnablementLimited:
 		if spec.Exempt != nil {
-			errs = append(errs, field.Forbidden(at.Child("exempt"), "must be nil if the type is Limited"))
+			errs = append(errs, field.Forbidden(at.Child("exempt"), ""))
 		}
 		if spec.Limited == nil {
-			errs = append(errs, field.Required(at.Child("limited"), "must not be empty when type is Limited"))
+			errs = append(errs, field.Required(at.Child("limited"), ""))
 		} else {
 			errs = append(errs, limited(spec.Limited, at.Child("limited"))...)
 		}
@@ -90,11 +90,11 @@ func limited(l *flowcontrolv1.LimitedPriorityLevelConfiguration, at *field.Path)
 	switch response.Type {
 	case flowcontrolv1.LimitResponseTypeReject:
 		if response.Queuing != nil {
-			errs = append(errs, field.Forbidden(p.Child("queuing"), "must be nil if limited.limitResponse.type is not Limited"))
+			errs = append(errs, field.Forbidden(p.Child("queuing"), ""))
 		}
 	case flowcontrolv1.LimitResponseTypeQueue:
 		if response.Queuing == nil {
-			errs = append(errs, field.Required(p.Child("queuing"), "must not be empty if limited.limitResponse.type is Limited"))
+			errs = append(errs, field.Required(p.Child("queuing"), ""))
 		} else {
 			errs = append(errs, queuing(response.Queuing, p.Child("queuing"))...)
 		}

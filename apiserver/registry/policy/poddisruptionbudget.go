@@ -42,6 +42,7 @@ func podDisruptionBudgets() *registry.Resource {
 		return budgetStatus(&pdb.Status)
 	}
 	s.Fixed.NoUnconditionalUpdate = true
+	s.Name = validation.AnyName
 	return &registry.Resource{
 		GVR:        version.WithResource("poddisruptionbudgets"),
 		Kind:       "PodDisruptionBudget",

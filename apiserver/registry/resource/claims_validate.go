@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	resourcev1 "k8s.io/api/resource/v1"
-	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/periplus/periplus/apiserver/validation"
@@ -63,9 +62,9 @@ func (r requests) constraint(c *resourcev1.DeviceConstraint, at *field.Path) fie
 	errs := r.references(c.Requests, at.Child("requests"))
 	switch {
 	case c.MatchAttribute != nil:
-		return append(errs, fullyQualified(string(*c.MatchAttribute), at.Child("matchAttribute"))...)
+		return append(errs, fullyQualified(c.MatchAttribute, at.Child("matchAttribute"))...)
 	case c.DistinctAttribute != nil:
-		return append(errs, fullyQualified(string(*c.DistinctAttribute), at.Child("distinctAttribute"))...)
+		return append(errs, fullyQualified(c.DistinctAttribute, at.Child("distinctAttribute"))...)
 	}
 	return append(errs, field.Required(at, `exactly one of "matchAttribute" or "distinctAttribute" is required, but multiple fields are set`))
 }
@@ -96,7 +95,7 @@ func exactRequest(class string, selectors []resourcev1.DeviceSelector, mode reso
 	} else {
 		errs = append(errs, validation.DNSSubdomain(class, at.Child("deviceClassName"))...)
 	}
-	errs = append(errs, deviceSelectors(selectors, at.Child("selectors"))...)
+	errs = append(errs, deviceSelectors(selectors, false, at.Child("selectors"))...)
 	switch p := at.Child("count"); mode {
 	case resourcev1.DeviceAllocationModeAll:
 		if count != 0 {
@@ -110,34 +109,6 @@ func exactRequest(class string, selectors []resourcev1.DeviceSelector, mode reso
 		errs = append(errs, field.NotSupported(at.Child("allocationMode"), mode, []resourcev1.DeviceAllocationMode{resourcev1.DeviceAllocationModeAll, resourcev1.DeviceAllocationModeExactCount}))
 	}
 	return append(errs, tolerations(tolerated, at.Child("tolerations"))...)
-}
-
-// deviceSelectors checks expressions that choose devices; what they compute is
-// seen when they are used.
-func deviceSelectors(items []resourcev1.DeviceSelector, at *field.Path) field.ErrorList {
-	return list(items, resourcev1.DeviceSelectorsMaxSize, nil, at, func(s *resourcev1.DeviceSelector, at *field.Path) field.ErrorList {
-		switch {
-		case s.CEL == nil:
-			return field.ErrorList{field.Required(at.Child("cel"), "")}
-		case len(s.CEL.Expression) > resourcev1.CELSelectorExpressionMaxLength:
-			return field.ErrorList{field.TooLong(at.Child("cel", "expression"), "", resourcev1.CELSelectorExpressionMaxLength)}
-		}
-		return nil
-	})
-}
-
-// deviceClass checks a class; what did not change was checked before.
-func deviceClass(spec, old *resourcev1.DeviceClassSpec) field.ErrorList {
-	at := field.NewPath("spec")
-	stored := old != nil && validation.Equal(spec.Config, old.Config)
-	errs := deviceSelectors(spec.Selectors, at.Child("selectors"))
-	errs = append(errs, list(spec.Config, resourcev1.DeviceConfigMaxSize, nil, at.Child("config"), func(c *resourcev1.DeviceClassConfiguration, at *field.Path) field.ErrorList {
-		return opaque(&c.DeviceConfiguration, stored, at)
-	})...)
-	if name := spec.ExtendedResourceName; name != nil && !validation.IsExtendedResource(*name) {
-		errs = append(errs, field.Invalid(at.Child("extendedResourceName"), *name, "must be a valid extended resource name"))
-	}
-	return errs
 }
 
 // claimStatus checks what a claim got and who uses it.
@@ -161,9 +132,7 @@ func claimStatus(c, old *resourcev1.ResourceClaim) field.ErrorList {
 	}) {
 		errs = append(errs, field.Forbidden(reserved, "new entries may not be added while `deallocationRequested` or `deletionTimestamp` are set"))
 	}
-	for i := range s.Devices {
-		errs = append(errs, networkData(s.Devices[i].NetworkData, at.Child("devices").Index(i).Child("networkData"))...)
-	}
+	errs = append(errs, deviceStatuses(s, at.Child("devices"))...)
 	switch names := requestsOf(&c.Spec.Devices); {
 	case s.Allocation == nil:
 	case old.Status.Allocation != nil:
@@ -174,22 +143,15 @@ func claimStatus(c, old *resourcev1.ResourceClaim) field.ErrorList {
 	return errs
 }
 
-func networkData(d *resourcev1.NetworkDeviceData, at *field.Path) field.ErrorList {
-	if d == nil {
-		return nil
-	}
-	return list(d.IPs, resourcev1.NetworkDeviceDataMaxIPs, text, at.Child("ips"), func(ip *string, at *field.Path) field.ErrorList {
-		return utilvalidation.IsValidInterfaceAddress(at, *ip)
-	})
-}
-
 func (r requests) allocation(a *resourcev1.AllocationResult, at *field.Path) field.ErrorList {
 	devices := at.Child("devices")
 	errs := list(a.Devices.Results, resourcev1.AllocationResultsMaxSize, nil, devices.Child("results"), func(d *resourcev1.DeviceRequestAllocationResult, at *field.Path) field.ErrorList {
 		errs := r.reference(d.Request, at.Child("request"))
-		errs = append(errs, validation.CSIDriverName(d.Driver, at.Child("driver"))...)
+		errs = append(errs, validation.DriverName(d.Driver, at.Child("driver"))...)
 		errs = append(errs, poolName(d.Pool, at.Child("pool"))...)
 		errs = append(errs, validation.DNSLabel(d.Device, at.Child("device"))...)
+		errs = append(errs, bindingConditions(d.BindingConditions, d.BindingFailureConditions, at)...)
+		errs = append(errs, uid(d.ShareID, at.Child("shareID"))...)
 		return append(errs, tolerations(d.Tolerations, at.Child("tolerations"))...)
 	})
 	errs = append(errs, list(a.Devices.Config, 2*resourcev1.DeviceConfigMaxSize, nil, devices.Child("config"), func(c *resourcev1.DeviceAllocationConfiguration, at *field.Path) (errs field.ErrorList) {

@@ -7,12 +7,12 @@ import (
 )
 
 // Resources lists the kinds of the group.
-func Resources(_ registry.Env) []*registry.Resource {
+func Resources(env registry.Env) []*registry.Resource {
 	return []*registry.Resource{
 		deviceClasses(),
 		deviceTaintRules(),
-		resourceClaims(),
-		resourceClaimTemplates(),
+		resourceClaims(env.Objects),
+		resourceClaimTemplates(env.Objects),
 		resourceSlices(),
 	}
 }

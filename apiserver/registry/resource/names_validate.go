@@ -75,14 +75,6 @@ func qualified(name string, at *field.Path) (errs field.ErrorList) {
 	return append(errs, identifier(id, at)...)
 }
 
-func fullyQualified(name string, at *field.Path) field.ErrorList {
-	errs := qualified(name, at)
-	if !strings.Contains(name, "/") {
-		errs = append(errs, field.Invalid(at, name, "a fully qualified name must be a domain and a name separated by a slash"))
-	}
-	return errs
-}
-
 func identifier(id string, at *field.Path) (errs field.ErrorList) {
 	if len(id) > resourcev1.DeviceMaxIDLength {
 		errs = append(errs, field.TooLong(at, "", resourcev1.DeviceMaxIDLength))
@@ -99,17 +91,17 @@ func opaque(c *resourcev1.DeviceConfiguration, stored bool, at *field.Path) fiel
 	if c.Opaque == nil {
 		return field.ErrorList{field.Required(at, "")}
 	}
-	errs := validation.CSIDriverName(c.Opaque.Driver, at.Child("driver"))
-	return append(errs, object(c.Opaque.Parameters, stored, at.Child("parameters"))...)
+	errs := validation.DriverName(c.Opaque.Driver, at.Child("driver"))
+	return append(errs, object(c.Opaque.Parameters, stored, resourcev1.OpaqueParametersMaxLength, at.Child("parameters"))...)
 }
 
-func object(raw runtime.RawExtension, stored bool, at *field.Path) field.ErrorList {
+func object(raw runtime.RawExtension, stored bool, most int, at *field.Path) field.ErrorList {
 	var v any
 	switch {
 	case len(raw.Raw) == 0:
 		return field.ErrorList{field.Required(at, "")}
-	case !stored && len(raw.Raw) > resourcev1.OpaqueParametersMaxLength:
-		return field.ErrorList{field.TooLong(at, "", resourcev1.OpaqueParametersMaxLength)}
+	case !stored && len(raw.Raw) > most:
+		return field.ErrorList{field.TooLong(at, "", most)}
 	}
 	if err := json.Unmarshal(raw.Raw, &v); err != nil {
 		return field.ErrorList{field.Invalid(at, "<value omitted>", fmt.Sprintf("error parsing data as JSON: %v", err))}

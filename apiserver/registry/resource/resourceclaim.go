@@ -15,17 +15,34 @@ var resourceClaimHalves = kind.Split(func(obj *resourcev1.ResourceClaim) (*resou
 	return &obj.Spec, &obj.Status
 })
 
-func resourceClaims() *registry.Resource {
+func resourceClaims(objects registry.Reader) *registry.Resource {
 	s := resourceClaimHalves.MainWithoutGeneration()
 	s.DefaultFunc = func(claim *resourcev1.ResourceClaim) { defaultRequests(&claim.Spec) }
+	create, update := s.PrepareCreate, s.PrepareUpdate
+	s.PrepareCreate = func(ctx context.Context, c *resourcev1.ResourceClaim) {
+		dropAlphaClaim(&c.Spec, nil)
+		create(ctx, c)
+	}
+	s.PrepareUpdate = func(ctx context.Context, c, old *resourcev1.ResourceClaim) {
+		dropAlphaClaim(&c.Spec, &old.Spec)
+		update(ctx, c, old)
+	}
 	s.ValidateCreate = func(_ context.Context, c *resourcev1.ResourceClaim) field.ErrorList {
-		return claimSpec(&c.Spec, field.NewPath("spec"))
+		return append(adminAccess(objects, c.Namespace, &c.Spec), claimSpec(&c.Spec, field.NewPath("spec"))...)
 	}
 	s.ValidateChange = func(_ context.Context, c, old *resourcev1.ResourceClaim) field.ErrorList {
 		return validation.Frozen(c.Spec, old.Spec, field.NewPath("spec"))
 	}
 	status := resourceClaimHalves.StatusKeepingMeta()
-	status.ValidateChange = func(_ context.Context, c, old *resourcev1.ResourceClaim) field.ErrorList { return claimStatus(c, old) }
+	status.ValidateChange = func(_ context.Context, c, old *resourcev1.ResourceClaim) field.ErrorList {
+		return append(adminResults(objects, c.Namespace, c.Status.Allocation, old.Status.Allocation), claimStatus(c, old)...)
+	}
+	keep := status.PrepareUpdate
+	status.PrepareUpdate = func(ctx context.Context, c, old *resourcev1.ResourceClaim) {
+		keep(ctx, c, old)
+		dropAlphaResults(c.Status.Allocation, old.Status.Allocation)
+		dropDeallocated(&c.Status, &old.Status)
+	}
 	return &registry.Resource{
 		GVR:        version.WithResource("resourceclaims"),
 		Kind:       "ResourceClaim",

@@ -11,14 +11,20 @@ import (
 	"github.com/periplus/periplus/apiserver/validation"
 )
 
-func resourceClaimTemplates() *registry.Resource {
+func resourceClaimTemplates(objects registry.Reader) *registry.Resource {
 	s := registry.Funcs[*resourcev1.ResourceClaimTemplate]{}
 	s.DefaultFunc = func(t *resourcev1.ResourceClaimTemplate) { defaultRequests(&t.Spec.Spec) }
+	s.PrepareCreate = func(_ context.Context, t *resourcev1.ResourceClaimTemplate) { dropAlphaClaim(&t.Spec.Spec, nil) }
+	s.PrepareUpdate = func(_ context.Context, t, old *resourcev1.ResourceClaimTemplate) {
+		dropAlphaClaim(&t.Spec.Spec, &old.Spec.Spec)
+	}
 	s.ValidateCreate = func(_ context.Context, t *resourcev1.ResourceClaimTemplate) field.ErrorList {
-		return claimSpec(&t.Spec.Spec, field.NewPath("spec", "spec"))
+		errs := adminAccess(objects, t.Namespace, &t.Spec.Spec)
+		errs = append(errs, validation.TemplateMeta(&t.Spec.ObjectMeta, field.NewPath("spec", "metadata"))...)
+		return append(errs, claimSpec(&t.Spec.Spec, field.NewPath("spec", "spec"))...)
 	}
 	s.ValidateChange = func(_ context.Context, t, old *resourcev1.ResourceClaimTemplate) field.ErrorList {
-		return validation.Frozen(t.Spec, old.Spec, field.NewPath("spec"))
+		return validation.Immutable(t.Spec, old.Spec, field.NewPath("spec"))
 	}
 	return &registry.Resource{
 		GVR:        version.WithResource("resourceclaimtemplates"),

@@ -2,6 +2,8 @@ package resource
 
 import (
 	"context"
+	"fmt"
+	"strings"
 
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/fields"
@@ -20,6 +22,21 @@ func resourceSlices() *registry.Resource {
 				stamp(&slice.Spec.Devices[i].Taints[j])
 			}
 		}
+	}
+	create, update := s.PrepareCreate, s.PrepareUpdate
+	s.PrepareCreate = func(ctx context.Context, slice *resourcev1.ResourceSlice) {
+		dropAlphaSlice(&slice.Spec, nil)
+		create(ctx, slice)
+	}
+	s.PrepareUpdate = func(ctx context.Context, slice, old *resourcev1.ResourceSlice) {
+		dropAlphaSlice(&slice.Spec, &old.Spec)
+		update(ctx, slice, old)
+	}
+	s.WarningsFunc = func(_ context.Context, slice, _ *resourcev1.ResourceSlice) []string {
+		if name := slice.Spec.Driver; name != strings.ToLower(name) {
+			return []string{fmt.Sprintf("spec.driver: driver names should be lowercase; %q contains uppercase characters", name)}
+		}
+		return nil
 	}
 	s.ValidateCreate = func(_ context.Context, slice *resourcev1.ResourceSlice) field.ErrorList {
 		return sliceSpec(&slice.Spec, nil)

@@ -35,7 +35,7 @@ func sliceSpec(spec, old *resourcev1.ResourceSliceSpec) field.ErrorList {
 	}
 	most := resourcev1.ResourceSliceMaxDevices
 	for i := range spec.Devices {
-		if d := &spec.Devices[i]; len(d.Taints)+len(d.ConsumesCounters) > 0 {
+		if d := &spec.Devices[i]; len(d.Taints)+len(d.ConsumesCounters) > 0 || hasList(d) {
 			most = resourcev1.ResourceSliceMaxDevicesWithAdvancedFeatures
 		}
 	}
@@ -46,6 +46,7 @@ func sliceSpec(spec, old *resourcev1.ResourceSliceSpec) field.ErrorList {
 			before[old.Devices[i].Name] = &old.Devices[i]
 		}
 	}
+	errs = append(errs, sharedCounters(spec.SharedCounters, at.Child("sharedCounters"))...)
 	return append(errs, list(spec.Devices, most, func(d resourcev1.Device) string { return d.Name }, at.Child("devices"), func(d *resourcev1.Device, at *field.Path) field.ErrorList {
 		return device(d, before[d.Name], perDevice, at)
 	})...)
@@ -128,14 +129,20 @@ func device(d, old *resourcev1.Device, perDevice bool, at *field.Path) field.Err
 		errs = append(errs, field.Invalid(at, n, fmt.Sprintf("the total number of attributes and capacities must not exceed %d", resourcev1.ResourceSliceMaxAttributesAndCapacitiesPerDevice)))
 	}
 	for _, name := range sortedKeys(d.Attributes) {
-		p := at.Child("attributes").Key(string(name))
-		a := d.Attributes[name]
+		a, p := d.Attributes[name], at.Child("attributes")
 		errs = append(errs, qualified(string(name), p)...)
-		errs = append(errs, attribute(&a, p)...)
+		errs = append(errs, attribute(&a, p.Key(shortened(string(name))))...)
 	}
-	for _, name := range sortedKeys(d.Capacity) {
-		errs = append(errs, qualified(string(name), at.Child("capacity").Key(string(name)))...)
+	if old == nil || !validation.Equal(old.Capacity, d.Capacity) {
+		shared := d.AllowMultipleAllocations != nil && *d.AllowMultipleAllocations
+		for _, name := range sortedKeys(d.Capacity) {
+			c, p := d.Capacity[name], at.Child("capacity")
+			errs = append(errs, qualified(string(name), p)...)
+			errs = append(errs, capacity(&c, shared, p.Key(shortened(string(name))))...)
+		}
 	}
+	errs = append(errs, consumedCounters(d.ConsumesCounters, at.Child("consumesCounters"))...)
+	errs = append(errs, bindingConditions(d.BindingConditions, d.BindingFailureConditions, at)...)
 	if old == nil || !validation.Equal(old.Taints, d.Taints) {
 		errs = append(errs, list(d.Taints, resourcev1.DeviceTaintsMaxLength, nil, at.Child("taints"), func(t *resourcev1.DeviceTaint, at *field.Path) field.ErrorList { return taint(t, nil, at) })...)
 	}
@@ -147,10 +154,16 @@ var semver = regexp.MustCompile(`^(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)(?:-((
 
 // attribute checks a value of exactly one type.
 func attribute(a *resourcev1.DeviceAttribute, at *field.Path) (errs field.ErrorList) {
-	set := 0
-	for _, given := range []bool{a.BoolValue != nil, a.IntValue != nil, a.StringValue != nil, a.VersionValue != nil} {
-		if given {
-			set++
+	var set []string
+	for _, v := range []struct {
+		name  string
+		given bool
+	}{
+		{"int", a.IntValue != nil}, {"bool", a.BoolValue != nil}, {"string", a.StringValue != nil}, {"version", a.VersionValue != nil},
+		{"ints", a.IntValues != nil}, {"bools", a.BoolValues != nil}, {"strings", a.StringValues != nil}, {"versions", a.VersionValues != nil},
+	} {
+		if v.given {
+			set = append(set, "`"+v.name+"`")
 		}
 	}
 	long := func(value string, p *field.Path) {
@@ -167,10 +180,33 @@ func attribute(a *resourcev1.DeviceAttribute, at *field.Path) (errs field.ErrorL
 		}
 		long(*v, at.Child("version"))
 	}
-	if set == 0 {
-		errs = append(errs, field.Invalid(at, "", "exactly one value must be specified"))
-	} else if set > 1 {
-		errs = append(errs, field.Invalid(at, *a, "exactly one value must be specified"))
+	const values = "one of: `int`, `bool`, `string`, `version`, `ints`, `bools`, `strings`, `versions`"
+	switch len(set) {
+	case 0:
+		errs = append(errs, field.Invalid(at, "", "must specify "+values))
+	case 1:
+	default:
+		errs = append(errs, field.Invalid(at, "{"+strings.Join(set, ", ")+"}", "must specify exactly "+values))
 	}
 	return errs
+}
+
+func hasList(d *resourcev1.Device) bool {
+	for _, a := range d.Attributes {
+		if isList(&a) {
+			return true
+		}
+	}
+	return false
+}
+
+// shortened is a key for a path: one that is much longer than any name may be is cut
+// in the middle.
+func shortened(key string) string {
+	const most = resourcev1.DeviceMaxDomainLength + 1 + resourcev1.DeviceMaxIDLength
+	if len(key) <= most {
+		return key
+	}
+	rest := most - len("...")
+	return key[:(rest+1)/2] + "..." + key[len(key)-rest/2:]
 }

@@ -130,7 +130,7 @@ func validateCSINodeUpdate(ctx context.Context, n, old *storagev1.CSINode) field
 
 func validateVolumeAttachment(_ context.Context, va *storagev1.VolumeAttachment) field.ErrorList {
 	at := field.NewPath("spec")
-	errs := validation.CSIDriverName(va.Spec.Attacher, at.Child("attacher"))
+	errs := validation.DriverName(va.Spec.Attacher, at.Child("attacher"))
 	source, p := va.Spec.Source, at.Child("source")
 	switch {
 	case source.InlineVolumeSpec == nil && source.PersistentVolumeName == nil:
