@@ -5,28 +5,15 @@ import (
 	"errors"
 	"sync"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/periplus/periplus/apiserver/cacher"
-	"github.com/periplus/periplus/apiserver/rest"
+	"github.com/periplus/periplus/client/objects"
 )
 
-// A Follower is told of every stored object of every kind. Objects are the
-// server's own: they must not be modified.
-type Follower interface {
-	// Resources names all kinds, in their stored versions.
-	Resources(list []rest.Listing)
-	// Upsert says that an object exists in this state, Gone that it does not any more.
-	// Calls for one resource come in order and one at a time.
-	Upsert(l rest.Listing, obj metav1.Object)
-	Gone(l rest.Listing, obj metav1.Object)
-	// Synced says that everything that existed at the start has been told.
-	Synced()
-}
+var _ objects.Source = (*Server)(nil)
 
-// Follow tells f of all objects and their changes until ctx ends, straight from
+// Follow implements [objects.Source]: it tells sink of all objects and their changes until ctx ends, straight from
 // the watch caches. Kinds come and go while it runs.
-func (s *Server) Follow(ctx context.Context, f Follower) error {
+func (s *Server) Follow(ctx context.Context, sink objects.Sink) error {
 	following := map[*cacher.Cache]context.CancelFunc{}
 	var running sync.WaitGroup
 	defer running.Wait()
@@ -37,10 +24,10 @@ func (s *Server) Follow(ctx context.Context, f Follower) error {
 	}()
 	for first := true; ; first = false {
 		kinds, changed := s.rest.Stored()
-		list := make([]rest.Listing, len(kinds))
+		list := make([]objects.Resource, len(kinds))
 		there := map[*cacher.Cache]bool{}
 		for i, k := range kinds {
-			list[i] = k.Listing
+			list[i] = objects.Resource{GVR: k.GVR, Kind: k.GVK.Kind, Namespaced: k.Resource.Namespaced}
 			there[k.Objects.Cache] = true
 		}
 		for cache, stop := range following {
@@ -49,9 +36,9 @@ func (s *Server) Follow(ctx context.Context, f Follower) error {
 				delete(following, cache)
 			}
 		}
-		f.Resources(list)
-		for _, k := range kinds {
-			cache, l := k.Objects.Cache, k.Listing
+		sink.Resources(list)
+		for i, k := range kinds {
+			cache, r := k.Objects.Cache, list[i]
 			if following[cache] != nil {
 				continue
 			}
@@ -59,13 +46,13 @@ func (s *Server) Follow(ctx context.Context, f Follower) error {
 			following[cache] = stop
 			snapshot, watch := cache.SnapshotAndWatch()
 			snapshot.Each("", "", func(o *cacher.Object) bool {
-				f.Upsert(l, o.Meta)
+				sink.Upsert(r, o.Meta)
 				return true
 			})
-			running.Go(func() { follow(own, cache, watch, l, f) })
+			running.Go(func() { follow(own, cache, watch, r, sink) })
 		}
 		if first {
-			f.Synced()
+			sink.Synced()
 		}
 		select {
 		case <-ctx.Done():
@@ -75,7 +62,7 @@ func (s *Server) Follow(ctx context.Context, f Follower) error {
 	}
 }
 
-func follow(ctx context.Context, cache *cacher.Cache, watch *cacher.Watch, l rest.Listing, f Follower) {
+func follow(ctx context.Context, cache *cacher.Cache, watch *cacher.Watch, r objects.Resource, sink objects.Sink) {
 	buf := make([]cacher.Event, 0, 16)
 	for {
 		events, err := watch.Next(ctx, buf[:0])
@@ -87,16 +74,16 @@ func follow(ctx context.Context, cache *cacher.Cache, watch *cacher.Watch, l res
 			var snapshot cacher.Snapshot
 			snapshot, watch = cache.SnapshotAndWatch()
 			snapshot.Each("", "", func(o *cacher.Object) bool {
-				f.Upsert(l, o.Meta)
+				sink.Upsert(r, o.Meta)
 				return true
 			})
 			continue
 		}
 		for i := range events {
 			if events[i].Deleted {
-				f.Gone(l, events[i].Object.Meta)
+				sink.Gone(r, events[i].Object.Meta)
 			} else {
-				f.Upsert(l, events[i].Object.Meta)
+				sink.Upsert(r, events[i].Object.Meta)
 			}
 		}
 	}

@@ -68,7 +68,7 @@ func (s *server) control(ctx context.Context, c kubernetes.Interface, config *re
 	defer broadcaster.Shutdown()
 	broadcaster.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: c.CoreV1().Events("")})
 	return controllers.Run(ctx, &controllers.Env{
-		Client: c, Informers: shared, Metadata: meta, Objects: objectSource{s.api}, ConfigFor: func(string) *rest.Config { return config }, Events: broadcaster,
+		Client: c, Informers: shared, Metadata: meta, Objects: s.api, ConfigFor: func(string) *rest.Config { return config }, Events: broadcaster,
 		Log: s.log.With(base.KeyComponent, "controllers"),
 		Options: controllers.Options{
 			ClusterCIDRs: []string{"10.42.0.0/16"}, ServiceCIDRs: []string{serviceCIDR}, RootCA: s.ca.PEM, SigningCert: s.ca.PEM, SigningKey: s.ca.KeyPEM(),

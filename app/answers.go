@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/periplus/periplus/base"
+	"github.com/periplus/periplus/client/conditions"
 	"github.com/periplus/periplus/journey"
 	"github.com/periplus/periplus/journey/answer"
 )
@@ -66,7 +67,7 @@ type answers struct {
 // process started have answered long ago.
 func (a *answers) seen(obj any, first bool) {
 	pod, ok := obj.(*corev1.Pod)
-	if !ok || pod.Spec.HostNetwork || !podReady(pod) {
+	if !ok || pod.Spec.HostNetwork || !conditions.PodReady(pod) {
 		return
 	}
 	ip, err := netip.ParseAddr(pod.Status.PodIP)
@@ -119,13 +120,4 @@ func (a *answers) answered(ip netip.Addr, at time.Time) {
 	s := journey.Step("network", "first answered request", "Pod", pod, at)
 	s.End, s.Node = at, a.node
 	a.record.Record(s)
-}
-
-func podReady(p *corev1.Pod) bool {
-	for _, c := range p.Status.Conditions {
-		if c.Type == corev1.PodReady {
-			return c.Status == corev1.ConditionTrue
-		}
-	}
-	return false
 }

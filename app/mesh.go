@@ -24,6 +24,7 @@ import (
 
 	"github.com/periplus/periplus/apiserver/admission"
 	"github.com/periplus/periplus/base"
+	"github.com/periplus/periplus/client/conditions"
 	"github.com/periplus/periplus/containers/image"
 	"github.com/periplus/periplus/journey"
 	"github.com/periplus/periplus/mesh"
@@ -241,7 +242,7 @@ func (s *controlPlane) runMesh(ctx context.Context, log *slog.Logger) error {
 // certificateSigned tells the journey of a pod that has become no ready one yet.
 func (s *controlPlane) certificateSigned(caller mesh.Caller, start time.Time) {
 	pod, err := s.shared.Core().V1().Pods().Lister().Pods(caller.Namespace).Get(caller.Pod)
-	if caller.Pod == "" || err != nil || podReady(pod) {
+	if caller.Pod == "" || err != nil || conditions.PodReady(pod) {
 		return
 	}
 	s.record.Record(journey.Step("mesh", "certificate signed", "Pod", pod, start).With("identity", caller.Identity.String()))

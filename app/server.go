@@ -206,7 +206,7 @@ func (s *controlPlane) controllersStage() stage {
 			},
 		}
 		if s.api != nil {
-			env.Objects = objectSource{s.api}
+			env.Objects = s.api
 		}
 		if s.quorum != nil {
 			env.Elect = func(ctx context.Context, lead func(context.Context) error) error {

@@ -21,6 +21,7 @@ import (
 	"github.com/periplus/periplus/base"
 	"github.com/periplus/periplus/base/pki"
 	"github.com/periplus/periplus/client"
+	"github.com/periplus/periplus/client/conditions"
 	"github.com/periplus/periplus/journey"
 )
 
@@ -133,7 +134,7 @@ func (w *worker) readyStage() stage {
 		informer := w.shared().Core().V1().Nodes().Informer()
 		became := make(chan struct{}, 1)
 		check := func(obj any) {
-			if n, ok := obj.(*corev1.Node); ok && n.Name == w.config.NodeName && nodeReady(n) {
+			if n, ok := obj.(*corev1.Node); ok && n.Name == w.config.NodeName && conditions.NodeReady(n) {
 				select {
 				case became <- struct{}{}:
 				default:
@@ -158,15 +159,6 @@ func (w *worker) readyStage() stage {
 		<-ctx.Done()
 		return nil
 	}}
-}
-
-func nodeReady(n *corev1.Node) bool {
-	for _, c := range n.Status.Conditions {
-		if c.Type == corev1.NodeReady {
-			return c.Status == corev1.ConditionTrue
-		}
-	}
-	return false
 }
 
 // renewalStage keeps the certificates fresh.

@@ -34,15 +34,16 @@ var _ cache.ListerWatcherWithContext = sourceLister{}
 // listing costs nothing here.
 func (sourceLister) IsWatchListSemanticsUnSupported() bool { return true }
 
-// objectList is a list of shared objects; typed lists would copy each of them.
-type objectList struct {
+// ObjectList is a list of shared objects; typed lists would copy each of them.
+type ObjectList struct {
 	metav1.TypeMeta
 	metav1.ListMeta
 	Items []runtime.Object
 }
 
-func (l *objectList) DeepCopyObject() runtime.Object {
-	out := &objectList{TypeMeta: l.TypeMeta, ListMeta: *l.ListMeta.DeepCopy(), Items: make([]runtime.Object, len(l.Items))}
+// DeepCopyObject implements runtime.Object.
+func (l *ObjectList) DeepCopyObject() runtime.Object {
+	out := &ObjectList{TypeMeta: l.TypeMeta, ListMeta: *l.ListMeta.DeepCopy(), Items: make([]runtime.Object, len(l.Items))}
 	for i, o := range l.Items {
 		out.Items[i] = o.DeepCopyObject()
 	}
@@ -58,7 +59,7 @@ func (s sourceLister) ListWithContext(ctx context.Context, _ metav1.ListOptions)
 	if err != nil {
 		return nil, err
 	}
-	return &objectList{ListMeta: metav1.ListMeta{ResourceVersion: revision}, Items: items}, nil
+	return &ObjectList{ListMeta: metav1.ListMeta{ResourceVersion: revision}, Items: items}, nil
 }
 
 func (s sourceLister) Watch(o metav1.ListOptions) (watch.Interface, error) {

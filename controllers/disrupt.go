@@ -8,13 +8,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
+
+	"github.com/periplus/periplus/client/conditions"
 )
 
 // Disrupt notes in the condition DisruptionTarget why the control plane takes a
 // pod away, so that Jobs do not count it as the pod's own failure. fail also moves
 // it to phase Failed. A pod that is gone is no error.
 func Disrupt(ctx context.Context, client kubernetes.Interface, pod *corev1.Pod, reason, message string, fail bool) error {
-	c := PodCondition(pod, corev1.DisruptionTarget)
+	c := conditions.Pod(&pod.Status, corev1.DisruptionTarget)
 	fail = fail && !PodFinished(pod)
 	if c != nil && c.Status == corev1.ConditionTrue && c.Reason == reason && !fail {
 		return nil

@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/clock"
 
+	"github.com/periplus/periplus/client/objects"
 	"github.com/periplus/periplus/journey"
 )
 
@@ -42,7 +43,7 @@ type Env struct {
 	Discovery discovery.DiscoveryInterface
 
 	// Objects streams the metadata of every object. Nil means informers on Metadata.
-	Objects ObjectSource
+	Objects objects.Source
 
 	// Events makes event recorders; a record.EventBroadcaster is one. Nil drops events.
 	Events EventSource

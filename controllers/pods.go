@@ -9,6 +9,7 @@ import (
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/periplus/periplus/client/conditions"
 	"github.com/periplus/periplus/journey"
 )
 
@@ -50,26 +51,10 @@ func PodFinished(p *corev1.Pod) bool {
 	return p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
 }
 
-// PodCondition returns the pod's condition of the given type, or nil.
-func PodCondition(p *corev1.Pod, kind corev1.PodConditionType) *corev1.PodCondition {
-	for i := range p.Status.Conditions {
-		if p.Status.Conditions[i].Type == kind {
-			return &p.Status.Conditions[i]
-		}
-	}
-	return nil
-}
-
-// PodReady says whether the pod's Ready condition is true.
-func PodReady(p *corev1.Pod) bool {
-	c := PodCondition(p, corev1.PodReady)
-	return c != nil && c.Status == corev1.ConditionTrue
-}
-
 // PodAvailable says whether the pod has been ready for minReady seconds at time
 // now; if it is ready but not yet for so long, wait is how long that will take.
 func PodAvailable(p *corev1.Pod, minReady int32, now time.Time) (available bool, wait time.Duration) {
-	c := PodCondition(p, corev1.PodReady)
+	c := conditions.Pod(&p.Status, corev1.PodReady)
 	if c == nil || c.Status != corev1.ConditionTrue {
 		return false, 0
 	}

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/periplus/periplus/client/conditions"
 )
 
 // deletionCost is the annotation by which a pod says how much its loss costs.
@@ -37,7 +39,7 @@ func RankForDeletion(pods, related []*corev1.Pod, now time.Time) {
 	for i, p := range pods {
 		r := &ranks[i]
 		*r = rank{
-			pod: p, bound: p.Spec.NodeName != "", phase: phaseOrder(p.Status.Phase), ready: PodReady(p), cost: costOf(p),
+			pod: p, bound: p.Spec.NodeName != "", phase: phaseOrder(p.Status.Phase), ready: conditions.PodReady(p), cost: costOf(p),
 			crowd: onNode[p.Spec.NodeName], readyAge: ageOf(readySince(p), now), age: ageOf(p.CreationTimestamp.Time, now),
 		}
 		r.restarts, r.sidecarRestarts = maxRestarts(p)
@@ -111,7 +113,7 @@ func costOf(p *corev1.Pod) int64 {
 }
 
 func readySince(p *corev1.Pod) time.Time {
-	if c := PodCondition(p, corev1.PodReady); c != nil && c.Status == corev1.ConditionTrue {
+	if c := conditions.Pod(&p.Status, corev1.PodReady); c != nil && c.Status == corev1.ConditionTrue {
 		return c.LastTransitionTime.Time
 	}
 	return time.Time{}

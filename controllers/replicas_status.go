@@ -9,6 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/periplus/periplus/client/conditions"
 )
 
 // replicaStatus computes an owner's status from its active pods. wait is how long
@@ -28,7 +30,7 @@ func replicaStatus(owner *ReplicaOwner, active []*corev1.Pod, terminating int32,
 		if template.Matches(labels.Set(p.Labels)) {
 			status.FullyLabeledReplicas++
 		}
-		if !PodReady(p) {
+		if !conditions.PodReady(p) {
 			continue
 		}
 		status.ReadyReplicas++

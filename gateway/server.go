@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/periplus/periplus/base"
+	"github.com/periplus/periplus/client/conditions"
 	"github.com/periplus/periplus/l7"
 	"github.com/periplus/periplus/l7/engine"
 )
@@ -334,7 +335,7 @@ func (s *Server) addresses() []Address {
 	}
 	var out []Address
 	for _, n := range nodes {
-		if !nodeReady(n) {
+		if !conditions.NodeReady(n) {
 			continue
 		}
 		for _, a := range n.Status.Addresses {

@@ -186,15 +186,6 @@ func heartbeat(now metav1.Time, all bool) ([]byte, error) {
 	return json.Marshal(map[string]any{"status": map[string]any{"conditions": list}})
 }
 
-func isReady(obj *corev1.Node) bool {
-	for i := range obj.Status.Conditions {
-		if c := &obj.Status.Conditions[i]; c.Type == corev1.NodeReady {
-			return c.Status == corev1.ConditionTrue
-		}
-	}
-	return false
-}
-
 // takeLocked gives an address of the node's range to a pod; the zero address when all
 // are taken. The first one is left to a gateway, as usual.
 func (n *node) takeLocked() netip.Addr {

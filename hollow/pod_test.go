@@ -6,6 +6,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/periplus/periplus/client/conditions"
 )
 
 // life follows a pod through what is written of it: each step and when.
@@ -76,7 +78,7 @@ func TestLives(t *testing.T) {
 		"a server runs": {
 			pod: bound(nil), steps: []step{start}, times: []time.Duration{5},
 			check: func(p *corev1.Pod) bool {
-				return p.Status.Phase == corev1.PodRunning && isTrue(p, corev1.PodReady) && isTrue(p, corev1.ContainersReady) && findCondition(&p.Status, "gate") != nil &&
+				return p.Status.Phase == corev1.PodRunning && isTrue(p, corev1.PodReady) && isTrue(p, corev1.ContainersReady) && conditions.Pod(&p.Status, "gate") != nil &&
 					p.Status.ContainerStatuses[0].Ready && p.Status.InitContainerStatuses[0].State.Terminated.Reason == "Completed"
 			},
 		},
@@ -113,7 +115,7 @@ func TestLives(t *testing.T) {
 		"gates are waited for": {
 			pod: bound(func(p *corev1.Pod) { p.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: "gate"}} }),
 			at: map[time.Duration]func(*corev1.Pod){time.Second: func(p *corev1.Pod) {
-				findCondition(&p.Status, "gate").Status = corev1.ConditionTrue
+				conditions.Pod(&p.Status, "gate").Status = corev1.ConditionTrue
 			}},
 			steps: []step{start, update}, times: []time.Duration{5, 10},
 			check: func(p *corev1.Pod) bool { return isTrue(p, corev1.PodReady) },
@@ -121,7 +123,7 @@ func TestLives(t *testing.T) {
 		"what others say is put right": {
 			pod: bound(nil),
 			at: map[time.Duration]func(*corev1.Pod){time.Second: func(p *corev1.Pod) {
-				findCondition(&p.Status, corev1.PodReady).Status = corev1.ConditionFalse
+				conditions.Pod(&p.Status, corev1.PodReady).Status = corev1.ConditionFalse
 			}},
 			steps: []step{start, update}, times: []time.Duration{5, 10},
 			check: func(p *corev1.Pod) bool { return isTrue(p, corev1.PodReady) },
@@ -146,7 +148,7 @@ func TestLives(t *testing.T) {
 }
 
 func isTrue(p *corev1.Pod, kind corev1.PodConditionType) bool {
-	c := findCondition(&p.Status, kind)
+	c := conditions.Pod(&p.Status, kind)
 	return c != nil && c.Status == corev1.ConditionTrue
 }
 

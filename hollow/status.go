@@ -3,7 +3,6 @@ package hollow
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"fmt"
 	"net/netip"
 	"slices"
 	"strconv"
@@ -12,6 +11,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/periplus/periplus/client/conditions"
 )
 
 // scheme begins the IDs of containers and images.
@@ -29,35 +30,9 @@ func (p *pod) asReported() bool {
 	if st.Phase != corev1.PodRunning || st.ObservedGeneration < p.object.Generation {
 		return false
 	}
-	want := readiness(p.object).Status
-	c := findCondition(st, corev1.PodReady)
+	want := conditions.PodGates(p.object).Status
+	c := conditions.Pod(st, corev1.PodReady)
 	return c != nil && c.Status == want
-}
-
-// readiness is the condition Ready of a pod whose containers are: its gates decide.
-func readiness(obj *corev1.Pod) corev1.PodCondition {
-	var missing []string
-	for _, gate := range obj.Spec.ReadinessGates {
-		switch c := findCondition(&obj.Status, gate.ConditionType); {
-		case c == nil:
-			missing = append(missing, fmt.Sprintf("corresponding condition of pod readiness gate %q does not exist.", gate.ConditionType))
-		case c.Status != corev1.ConditionTrue:
-			missing = append(missing, fmt.Sprintf("the status of pod readiness gate %q is not \"True\", but %v", gate.ConditionType, c.Status))
-		}
-	}
-	if len(missing) > 0 {
-		return corev1.PodCondition{Status: corev1.ConditionFalse, Reason: "ReadinessGatesNotReady", Message: strings.Join(missing, ", ")}
-	}
-	return corev1.PodCondition{Status: corev1.ConditionTrue}
-}
-
-func findCondition(st *corev1.PodStatus, kind corev1.PodConditionType) *corev1.PodCondition {
-	for i := range st.Conditions {
-		if st.Conditions[i].Type == kind {
-			return &st.Conditions[i]
-		}
-	}
-	return nil
 }
 
 // running is the status of a pod all of whose containers run and are ready.
@@ -72,7 +47,7 @@ func (p *pod) running(now time.Time) *corev1.PodStatus {
 			c.LastTerminationState.Terminated = p.terminated(c.Name, p.exitCode, p.restarts-1, p.started)
 		}
 	}
-	ready := readiness(p.object)
+	ready := conditions.PodGates(p.object)
 	yes := corev1.PodCondition{Status: corev1.ConditionTrue}
 	p.setConditions(st, now, yes, yes, ready, yes)
 	return st
@@ -197,7 +172,7 @@ func (p *pod) setConditions(st *corev1.PodStatus, now time.Time, sandbox, initia
 	own := []corev1.PodConditionType{corev1.PodReadyToStartContainers, corev1.PodInitialized, corev1.PodReady, corev1.ContainersReady, corev1.PodScheduled}
 	for i, c := range []corev1.PodCondition{sandbox, initialized, ready, containers, {Status: corev1.ConditionTrue}} {
 		c.Type, c.ObservedGeneration, c.LastTransitionTime = own[i], p.object.Generation, metav1.NewTime(now).Rfc3339Copy()
-		if prev := findCondition(old, c.Type); prev != nil && prev.Status == c.Status {
+		if prev := conditions.Pod(old, c.Type); prev != nil && prev.Status == c.Status {
 			c.LastTransitionTime = prev.LastTransitionTime
 		}
 		st.Conditions = append(st.Conditions, c)

@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/periplus/periplus/base"
+	"github.com/periplus/periplus/client/conditions"
 )
 
 // A sink is where a reflector puts the objects of one kind. Nothing keeps them.
@@ -69,7 +70,7 @@ func (f *Fleet) sawNode(obj *corev1.Node) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	before := n.alive()
-	n.uid, n.present, n.unready = obj.UID, obj.DeletionTimestamp == nil, !isReady(obj)
+	n.uid, n.present, n.unready = obj.UID, obj.DeletionTimestamp == nil, !conditions.NodeReady(obj)
 	if n.silent = obj.Annotations[Silent] == "true"; !n.alive() {
 		return
 	}

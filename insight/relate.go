@@ -101,22 +101,6 @@ func (s *Snapshot) ReadyEndpoints(svc *corev1.Service) int {
 	return n
 }
 
-// PodReady reports whether a pod is Ready.
-func PodReady(p *corev1.Pod) bool {
-	c := PodCondition(p, corev1.PodReady)
-	return c != nil && c.Status == corev1.ConditionTrue
-}
-
-// PodCondition finds a condition of a pod, or nil.
-func PodCondition(p *corev1.Pod, t corev1.PodConditionType) *corev1.PodCondition {
-	for i := range p.Status.Conditions {
-		if p.Status.Conditions[i].Type == t {
-			return &p.Status.Conditions[i]
-		}
-	}
-	return nil
-}
-
 // PodClaims are the names of the claims that a pod mounts, those of its ephemeral
 // volumes too.
 func PodClaims(p *corev1.Pod) []string {

@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/periplus/periplus/client/conditions"
 )
 
 // ownedConditions are the pod conditions that the kubelet writes.
@@ -100,31 +102,10 @@ func (r *reporter) ready(containersReady corev1.PodCondition) corev1.PodConditio
 	if containersReady.Status != corev1.ConditionTrue {
 		return containersReady
 	}
-	var missing []string
-	for _, gate := range r.pod.Spec.ReadinessGates {
-		switch c := findCondition(&r.pod.Status, gate.ConditionType); {
-		case c == nil:
-			missing = append(missing, fmt.Sprintf("corresponding condition of pod readiness gate %q does not exist.", gate.ConditionType))
-		case c.Status != corev1.ConditionTrue:
-			missing = append(missing, fmt.Sprintf("the status of pod readiness gate %q is not \"True\", but %v", gate.ConditionType, c.Status))
-		}
-	}
-	if len(missing) > 0 {
-		return corev1.PodCondition{Status: corev1.ConditionFalse, Reason: "ReadinessGatesNotReady", Message: strings.Join(missing, ", ")}
-	}
-	return corev1.PodCondition{Status: corev1.ConditionTrue}
-}
-
-func findCondition(st *corev1.PodStatus, kind corev1.PodConditionType) *corev1.PodCondition {
-	for i := range st.Conditions {
-		if st.Conditions[i].Type == kind {
-			return &st.Conditions[i]
-		}
-	}
-	return nil
+	return conditions.PodGates(r.pod)
 }
 
 func conditionTrue(st *corev1.PodStatus, kind corev1.PodConditionType) bool {
-	c := findCondition(st, kind)
+	c := conditions.Pod(st, kind)
 	return c != nil && c.Status == corev1.ConditionTrue
 }

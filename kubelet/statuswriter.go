@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 
 	"github.com/periplus/periplus/base"
+	"github.com/periplus/periplus/client/conditions"
 )
 
 // A statusWriter brings the newest status of one pod to the API: one write at a
@@ -263,7 +264,7 @@ func mergeStatus(old, want *corev1.PodStatus) *corev1.PodStatus {
 
 	out.Conditions = nil
 	for _, c := range want.Conditions {
-		prev := findCondition(old, c.Type)
+		prev := conditions.Pod(old, c.Type)
 		switch {
 		case prev != nil && c.Type == corev1.PodScheduled && prev.Status == c.Status:
 			c.LastTransitionTime, c.LastProbeTime = prev.LastTransitionTime, prev.LastProbeTime

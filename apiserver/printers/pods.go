@@ -7,6 +7,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/periplus/periplus/client/conditions"
 )
 
 func podTables() tables {
@@ -63,7 +65,7 @@ type summary struct {
 // first container with a reason, deletion.
 func summarize(p *corev1.Pod) *summary {
 	s := &summary{total: len(p.Spec.Containers), status: or(p.Status.Reason, string(p.Status.Phase))}
-	if c := condition(p, corev1.PodScheduled); c != nil && c.Reason == corev1.PodReasonSchedulingGated {
+	if c := conditions.Pod(&p.Status, corev1.PodScheduled); c != nil && c.Reason == corev1.PodReasonSchedulingGated {
 		s.status = corev1.PodReasonSchedulingGated
 	}
 	sidecars := map[string]bool{}
@@ -74,7 +76,7 @@ func summarize(p *corev1.Pod) *summary {
 		}
 	}
 	sidecarRestarts, initializing := s.initContainers(p, sidecars)
-	if c := condition(p, corev1.PodInitialized); !initializing || c != nil && c.Status == corev1.ConditionTrue {
+	if c := conditions.Pod(&p.Status, corev1.PodInitialized); !initializing || c != nil && c.Status == corev1.ConditionTrue {
 		// Restarts of containers that ran once and are done no longer matter.
 		s.restarts, s.lastRestart = sidecarRestarts.restarts, sidecarRestarts.lastRestart
 		s.containers(p)
@@ -150,7 +152,7 @@ func (s *summary) containers(p *corev1.Pod) {
 		return
 	}
 	// One container is done, but what do the others do?
-	ready := condition(p, corev1.PodReady)
+	ready := conditions.Pod(&p.Status, corev1.PodReady)
 	switch {
 	case running && ready != nil && ready.Status == corev1.ConditionTrue:
 		s.status = "Running"
@@ -172,22 +174,13 @@ func ending(t *corev1.ContainerStateTerminated) string {
 	return fmt.Sprintf("ExitCode:%d", t.ExitCode)
 }
 
-func condition(p *corev1.Pod, kind corev1.PodConditionType) *corev1.PodCondition {
-	for i := range p.Status.Conditions {
-		if p.Status.Conditions[i].Type == kind {
-			return &p.Status.Conditions[i]
-		}
-	}
-	return nil
-}
-
 func readinessGates(p *corev1.Pod) string {
 	if len(p.Spec.ReadinessGates) == 0 {
 		return none
 	}
 	open := 0
 	for _, g := range p.Spec.ReadinessGates {
-		if c := condition(p, g.ConditionType); c != nil && c.Status == corev1.ConditionTrue {
+		if c := conditions.Pod(&p.Status, g.ConditionType); c != nil && c.Status == corev1.ConditionTrue {
 			open++
 		}
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/periplus/periplus/apiserver/registry"
 	"github.com/periplus/periplus/apiserver/request"
 	"github.com/periplus/periplus/apiserver/rest"
+	"github.com/periplus/periplus/client/conditions"
 )
 
 var budgets = policyv1.SchemeGroupVersion.WithResource("poddisruptionbudgets")
@@ -121,7 +122,7 @@ func (e eviction) spend(r *http.Request, pod *corev1.Pod) error {
 	default:
 		return apierrors.NewInternalError(errors.New("This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."))
 	}
-	if !ready(pod) && mayEvictUnready(matching[0]) {
+	if !conditions.PodReady(pod) && mayEvictUnready(matching[0]) {
 		return nil
 	}
 	objects := e.Server.Objects(budgets)
@@ -129,15 +130,6 @@ func (e eviction) spend(r *http.Request, pod *corev1.Pod) error {
 		return disrupt(current.(*policyv1.PodDisruptionBudget), pod)
 	}, rest.Write{Strategy: registry.Funcs[*policyv1.PodDisruptionBudget]{}, Subresource: "status", Internal: true})
 	return err
-}
-
-func ready(p *corev1.Pod) bool {
-	for _, c := range p.Status.Conditions {
-		if c.Type == corev1.PodReady {
-			return c.Status == corev1.ConditionTrue
-		}
-	}
-	return false
 }
 
 func mayEvictUnready(b *policyv1.PodDisruptionBudget) bool {

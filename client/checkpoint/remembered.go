@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/periplus/periplus/base"
+	"github.com/periplus/periplus/client"
 )
 
 // How long to wait before the API is asked again.
@@ -86,22 +87,6 @@ func (r *Remembered) Live(ctx context.Context) ([]types.UID, error) {
 // be compared with what is kept.
 func (r *Remembered) IsWatchListSemanticsUnSupported() bool { return true }
 
-// objects is a list of any kind.
-type objects struct {
-	metav1.TypeMeta
-	metav1.ListMeta
-	Items []runtime.Object
-}
-
-// DeepCopyObject implements runtime.Object.
-func (l *objects) DeepCopyObject() runtime.Object {
-	out := &objects{TypeMeta: l.TypeMeta, ListMeta: *l.ListMeta.DeepCopy(), Items: make([]runtime.Object, len(l.Items))}
-	for i, o := range l.Items {
-		out.Items[i] = o.DeepCopyObject()
-	}
-	return out
-}
-
 // List implements cache.ListerWatcher.
 func (r *Remembered) List(o metav1.ListOptions) (runtime.Object, error) {
 	return r.ListWithContext(context.Background(), o)
@@ -138,7 +123,7 @@ func (r *Remembered) ListWithContext(ctx context.Context, o metav1.ListOptions) 
 		return nil, err
 	}
 	r.store.log.Info("The server cannot be reached: going on with what was known", base.KeyName, r.list.id(), "objects", len(kept), base.KeyError, err)
-	out := &objects{ListMeta: metav1.ListMeta{ResourceVersion: "0"}, Items: make([]runtime.Object, 0, len(kept))}
+	out := &client.ObjectList{ListMeta: metav1.ListMeta{ResourceVersion: "0"}, Items: make([]runtime.Object, 0, len(kept))}
 	for _, obj := range kept {
 		out.Items = append(out.Items, obj)
 	}

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/fake"
 
+	"github.com/periplus/periplus/client/conditions"
 	"github.com/periplus/periplus/controllers"
 	"github.com/periplus/periplus/controllers/all"
 	"github.com/periplus/periplus/controllers/controllerstest"
@@ -155,7 +156,7 @@ func TestNodeDies(t *testing.T) {
 			for _, p := range w.Pods("default") {
 				if p.Spec.NodeName == node {
 					all++
-					if controllers.PodReady(&p) {
+					if conditions.PodReady(&p) {
 						ready++
 					}
 				}

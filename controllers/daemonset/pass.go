@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"github.com/periplus/periplus/client/conditions"
 	"github.com/periplus/periplus/controllers"
 )
 
@@ -160,7 +161,7 @@ func (p *pass) spare(alive []*corev1.Pod, surging bool) {
 		return
 	}
 	p.remove = append(append(p.remove, old[1:]...), new[1:]...)
-	if p.available(new[0]) || !controllers.PodReady(old[0]) {
+	if p.available(new[0]) || !conditions.PodReady(old[0]) {
 		p.remove = append(p.remove, old[0])
 	}
 }
@@ -317,7 +318,7 @@ func (p *pass) writeStatus(ctx context.Context) error {
 			s.UpdatedNumberScheduled++
 			on[0] = on[i]
 		}
-		if controllers.PodReady(on[0]) {
+		if conditions.PodReady(on[0]) {
 			s.NumberReady++
 			if p.available(on[0]) {
 				s.NumberAvailable++

@@ -19,6 +19,7 @@ import (
 	corelisters "k8s.io/client-go/listers/core/v1"
 	policylisters "k8s.io/client-go/listers/policy/v1"
 
+	"github.com/periplus/periplus/client/conditions"
 	"github.com/periplus/periplus/controllers"
 )
 
@@ -93,7 +94,7 @@ func (r *reconciler) podChanged(old, now *corev1.Pod) {
 	case !maps.Equal(old.Labels, now.Labels):
 		r.wake(old.Namespace, old.Labels)
 		r.wake(now.Namespace, now.Labels)
-	case controllers.PodReady(old) != controllers.PodReady(now),
+	case conditions.PodReady(old) != conditions.PodReady(now),
 		(old.DeletionTimestamp == nil) != (now.DeletionTimestamp == nil),
 		!equality.Semantic.DeepEqual(old.OwnerReferences, now.OwnerReferences):
 		r.wake(now.Namespace, now.Labels)
@@ -145,7 +146,7 @@ func (r *reconciler) Reconcile(ctx context.Context, key controllers.Key) (time.D
 	evicted, again := r.evicted(b, pods)
 	healthy := int32(0)
 	for _, p := range pods {
-		if _, ok := evicted[p.Name]; !ok && p.DeletionTimestamp == nil && controllers.PodReady(p) {
+		if _, ok := evicted[p.Name]; !ok && p.DeletionTimestamp == nil && conditions.PodReady(p) {
 			healthy++
 		}
 	}

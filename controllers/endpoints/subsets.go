@@ -12,7 +12,7 @@ import (
 	"k8s.io/endpointslice/util"
 	utilnet "k8s.io/utils/net"
 
-	"github.com/periplus/periplus/controllers"
+	"github.com/periplus/periplus/client/conditions"
 )
 
 // capacity is how many addresses an Endpoints object holds at most.
@@ -74,7 +74,7 @@ func subsets(service *corev1.Service, pods []*corev1.Pod) []corev1.EndpointSubse
 			set = &corev1.EndpointSubset{Ports: ports}
 			byPorts[key] = set
 		}
-		if tolerate || controllers.PodReady(pod) {
+		if tolerate || conditions.PodReady(pod) {
 			set.Addresses = append(set.Addresses, address)
 		} else {
 			set.NotReadyAddresses = append(set.NotReadyAddresses, address)

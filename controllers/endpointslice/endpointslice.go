@@ -20,6 +20,7 @@ import (
 	"k8s.io/endpointslice/util"
 	"k8s.io/klog/v2"
 
+	"github.com/periplus/periplus/client/conditions"
 	"github.com/periplus/periplus/controllers"
 	"github.com/periplus/periplus/journey"
 )
@@ -94,7 +95,7 @@ func (r *reconciler) podChanged(old, now *corev1.Pod) {
 
 // nodeChanged keeps the zones' sizes, which topology hints are computed from.
 func (r *reconciler) nodeChanged(old, now *corev1.Node) {
-	if old != nil && now != nil && maps.Equal(old.Labels, now.Labels) && cpu(old).Equal(*cpu(now)) && ready(old) == ready(now) {
+	if old != nil && now != nil && maps.Equal(old.Labels, now.Labels) && cpu(old).Equal(*cpu(now)) && conditions.NodeReady(old) == conditions.NodeReady(now) {
 		return
 	}
 	nodes, err := r.nodes.List(labels.Everything())
@@ -110,15 +111,6 @@ func (r *reconciler) nodeChanged(old, now *corev1.Node) {
 }
 
 func cpu(n *corev1.Node) *resource.Quantity { return n.Status.Allocatable.Cpu() }
-
-func ready(n *corev1.Node) bool {
-	for _, c := range n.Status.Conditions {
-		if c.Type == corev1.NodeReady {
-			return c.Status == corev1.ConditionTrue
-		}
-	}
-	return false
-}
 
 // sliceChanged wakes the Service when somebody else changed its slices.
 func (r *reconciler) sliceChanged(old, now *discoveryv1.EndpointSlice) {
@@ -200,7 +192,7 @@ func (r *reconciler) record(service *corev1.Service, pods []*corev1.Pod, before 
 		}
 	}
 	for _, pod := range pods {
-		if !was[pod.UID] && controllers.PodReady(pod) && util.ShouldPodBeInEndpoints(pod, false) {
+		if !was[pod.UID] && conditions.PodReady(pod) && util.ShouldPodBeInEndpoints(pod, false) {
 			r.Span(journey.StepPublished+service.Name+" updated", "Pod", pod, start, journey.AttrService, service.Name)
 		}
 	}

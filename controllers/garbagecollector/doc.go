@@ -1,7 +1,7 @@
 // Package garbagecollector deletes objects whose owners are gone, of every kind,
 // custom ones included.
 //
-//	ObjectSource ── metadata ──► graph: UID ─► node{owners, dependents}
+//	objects.Source ── metadata ──► graph: UID ─► node{owners, dependents}
 //	                                │ what changed
 //	                                ▼
 //	                  queue of UIDs ──► look at the node, act

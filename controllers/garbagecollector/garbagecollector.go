@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/periplus/periplus/client/objects"
 	"github.com/periplus/periplus/controllers"
 )
 
@@ -25,8 +26,8 @@ type collector struct {
 }
 
 var (
-	_ controllers.Runner     = (*collector)(nil)
-	_ controllers.ObjectSink = (*collector)(nil)
+	_ controllers.Runner = (*collector)(nil)
+	_ objects.Sink       = (*collector)(nil)
 )
 
 func build(s *controllers.Setup) (controllers.Reconciler, error) {
@@ -37,19 +38,19 @@ func build(s *controllers.Setup) (controllers.Reconciler, error) {
 }
 
 // Run feeds the graph until ctx ends.
-func (c *collector) Run(ctx context.Context) error { return c.Objects.Run(ctx, c) }
+func (c *collector) Run(ctx context.Context) error { return c.Objects.Follow(ctx, c) }
 
 // Upsert takes an object's state.
-func (c *collector) Upsert(r controllers.Resource, o metav1.Object) { c.enqueue(c.graph.upsert(r, o)) }
+func (c *collector) Upsert(r objects.Resource, o metav1.Object) { c.enqueue(c.graph.upsert(r, o)) }
 
 // Gone takes an object out.
-func (c *collector) Gone(_ controllers.Resource, o metav1.Object) {
+func (c *collector) Gone(_ objects.Resource, o metav1.Object) {
 	c.enqueue(c.graph.gone(o.GetUID()))
 }
 
 // Resources takes the table of kinds. Owners of kinds that were unknown may now
 // be looked up.
-func (c *collector) Resources(list []controllers.Resource) {
+func (c *collector) Resources(list []objects.Resource) {
 	c.graph.setResources(list)
 	c.graph.mu.Lock()
 	synced := c.graph.synced

@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/periplus/periplus/client/objects"
 	"github.com/periplus/periplus/controllers"
 	"github.com/periplus/periplus/controllers/controllerstest"
 	"github.com/periplus/periplus/controllers/garbagecollector"
@@ -34,7 +35,7 @@ func by(names ...string) func(*metav1.PartialObjectMetadata) {
 	}
 }
 
-func remove(t *testing.T, s *server, r controllers.Resource, name string, policy metav1.DeletionPropagation) {
+func remove(t *testing.T, s *server, r objects.Resource, name string, policy metav1.DeletionPropagation) {
 	t.Helper()
 	err := s.Resource(r.GVR).Namespace("ns").Delete(context.Background(), name, metav1.DeleteOptions{PropagationPolicy: &policy})
 	if err != nil {

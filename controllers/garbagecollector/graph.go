@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/periplus/periplus/controllers"
+	"github.com/periplus/periplus/client/objects"
 )
 
 // absentLimit bounds the memory of UIDs that are known to be gone.
@@ -17,7 +17,7 @@ const absentLimit = 1024
 // A node is one object. A virtual node stands for an owner that nobody has
 // reported yet.
 type node struct {
-	resource   *controllers.Resource // nil for a virtual node
+	resource   *objects.Resource // nil for a virtual node
 	namespace  string
 	name       string
 	uid        types.UID
@@ -35,7 +35,7 @@ func (n *node) virtual() bool { return n.resource == nil }
 type graph struct {
 	mu     sync.Mutex // guards everything
 	nodes  map[types.UID]*node
-	kinds  map[schema.GroupKind]*controllers.Resource
+	kinds  map[schema.GroupKind]*objects.Resource
 	absent map[absence]bool
 	synced bool
 }
@@ -52,13 +52,13 @@ const anywhere = "*"
 func newGraph() *graph {
 	return &graph{
 		nodes:  map[types.UID]*node{},
-		kinds:  map[schema.GroupKind]*controllers.Resource{},
+		kinds:  map[schema.GroupKind]*objects.Resource{},
 		absent: map[absence]bool{},
 	}
 }
 
 // upsert takes an object's state and returns the UIDs that it concerns.
-func (g *graph) upsert(r controllers.Resource, o metav1.Object) []types.UID {
+func (g *graph) upsert(r objects.Resource, o metav1.Object) []types.UID {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	uid := o.GetUID()
@@ -178,7 +178,7 @@ func (g *graph) rememberAbsentLocked(a absence) {
 	g.absent[a] = true
 }
 
-func (g *graph) resourceLocked(r controllers.Resource) *controllers.Resource {
+func (g *graph) resourceLocked(r objects.Resource) *objects.Resource {
 	gk := schema.GroupKind{Group: r.GVR.Group, Kind: r.Kind}
 	if known := g.kinds[gk]; known != nil && *known == r {
 		return known
@@ -188,10 +188,10 @@ func (g *graph) resourceLocked(r controllers.Resource) *controllers.Resource {
 }
 
 // setResources replaces the table of kinds.
-func (g *graph) setResources(list []controllers.Resource) {
+func (g *graph) setResources(list []objects.Resource) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	kinds := make(map[schema.GroupKind]*controllers.Resource, len(list))
+	kinds := make(map[schema.GroupKind]*objects.Resource, len(list))
 	for _, r := range list {
 		gk := schema.GroupKind{Group: r.GVR.Group, Kind: r.Kind}
 		if known := g.kinds[gk]; known != nil && *known == r {

@@ -16,11 +16,11 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/metadata"
 
-	"github.com/periplus/periplus/controllers"
+	"github.com/periplus/periplus/client/objects"
 )
 
 // server keeps metadata in memory, with finalizers and propagation policies as an
-// API server has them. It is both a metadata client and an ObjectSource, without
+// API server has them. It is both a metadata client and an objects.Source, without
 // anything between a write and its event.
 type server struct {
 	t *testing.T
@@ -28,27 +28,27 @@ type server struct {
 	mu      sync.Mutex
 	objects map[string]*metav1.PartialObjectMetadata // by resource/namespace/name
 	version int
-	sink    controllers.ObjectSink
-	kinds   []controllers.Resource
+	sink    objects.Sink
+	kinds   []objects.Resource
 	changed chan struct{}
 	deletes []string // names, in the order in which objects went
 }
 
-func newServer(t *testing.T, kinds ...controllers.Resource) *server {
+func newServer(t *testing.T, kinds ...objects.Resource) *server {
 	return &server{t: t, objects: map[string]*metav1.PartialObjectMetadata{}, kinds: kinds, changed: make(chan struct{})}
 }
 
 var (
-	owners = controllers.Resource{GVR: schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "owners"}, Kind: "Owner", Namespaced: true}
-	things = controllers.Resource{GVR: schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "things"}, Kind: "Thing", Namespaced: true}
+	owners = objects.Resource{GVR: schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "owners"}, Kind: "Owner", Namespaced: true}
+	things = objects.Resource{GVR: schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "things"}, Kind: "Thing", Namespaced: true}
 )
 
-func (s *server) key(r controllers.Resource, o metav1.Object) string {
+func (s *server) key(r objects.Resource, o metav1.Object) string {
 	return r.GVR.Resource + "/" + o.GetNamespace() + "/" + o.GetName()
 }
 
 // Run tells the source's sink what exists; later writes tell it themselves.
-func (s *server) Run(ctx context.Context, sink controllers.ObjectSink) error {
+func (s *server) Follow(ctx context.Context, sink objects.Sink) error {
 	s.mu.Lock()
 	s.sink = sink
 	sink.Resources(s.kinds)
@@ -66,7 +66,7 @@ func (s *server) Run(ctx context.Context, sink controllers.ObjectSink) error {
 }
 
 // put creates or replaces an object of namespace "ns".
-func (s *server) put(r controllers.Resource, name string, change func(*metav1.PartialObjectMetadata)) {
+func (s *server) put(r objects.Resource, name string, change func(*metav1.PartialObjectMetadata)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	o := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "ns", UID: types.UID(name)}}
@@ -76,7 +76,7 @@ func (s *server) put(r controllers.Resource, name string, change func(*metav1.Pa
 	s.storeLocked(r, o)
 }
 
-func (s *server) storeLocked(r controllers.Resource, o *metav1.PartialObjectMetadata) {
+func (s *server) storeLocked(r objects.Resource, o *metav1.PartialObjectMetadata) {
 	s.version++
 	o.ResourceVersion = strconv.Itoa(s.version)
 	k := s.key(r, o)
@@ -96,7 +96,7 @@ func (s *server) storeLocked(r controllers.Resource, o *metav1.PartialObjectMeta
 	s.changed = make(chan struct{})
 }
 
-func (s *server) get(r controllers.Resource, name string) *metav1.PartialObjectMetadata {
+func (s *server) get(r objects.Resource, name string) *metav1.PartialObjectMetadata {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.objects[r.GVR.Resource+"/ns/"+name].DeepCopy()
@@ -133,7 +133,7 @@ func (s *server) Resource(gvr schema.GroupVersionResource) metadata.Getter {
 type client struct {
 	metadata.ResourceInterface // what the collector does not call
 	s                          *server
-	r                          controllers.Resource
+	r                          objects.Resource
 	namespace                  string
 }
 

@@ -5,7 +5,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/periplus/periplus/controllers"
+	"github.com/periplus/periplus/client/objects"
 )
 
 // A view is a copy of a node at one moment, to act upon without the lock.
@@ -18,7 +18,7 @@ type view struct {
 
 // An object is where one can be found.
 type object struct {
-	resource  controllers.Resource
+	resource  objects.Resource
 	namespace string
 	name      string
 	uid       types.UID
@@ -97,16 +97,16 @@ func (g *graph) owner(ref metav1.OwnerReference, ns string) ownerState {
 
 // kind returns the resource that an owner reference's kind belongs to, in the
 // version that the reference names.
-func (g *graph) kind(ref metav1.OwnerReference) (controllers.Resource, bool) {
+func (g *graph) kind(ref metav1.OwnerReference) (objects.Resource, bool) {
 	gv, err := schema.ParseGroupVersion(ref.APIVersion)
 	if err != nil {
-		return controllers.Resource{}, false
+		return objects.Resource{}, false
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	r := g.kinds[schema.GroupKind{Group: gv.Group, Kind: ref.Kind}]
 	if r == nil {
-		return controllers.Resource{}, false
+		return objects.Resource{}, false
 	}
 	return *r, true
 }

@@ -237,34 +237,34 @@ metrics:
 // TestWithoutMetrics shows what is said when figures, requests or scales are missing.
 func TestWithoutMetrics(t *testing.T) {
 	for name, c := range map[string]struct {
-		server     server
+		server     *server
 		spec       string
 		change     func(*corev1.Pod)
 		conditions string
 		events     []string
 	}{
-		"no metrics API": {server{replicas: 4}, half, nil,
+		"no metrics API": {&server{replicas: 4}, half, nil,
 			"AbleToScale=True SucceededGetScale, ScalingActive=False FailedGetResourceMetric",
 			[]string{
 				"FailedGetResourceMetric: failed to get cpu utilization: unable to get metrics for resource cpu: unable to fetch metrics from resource metrics API: the server could not find the requested resource",
 				"FailedComputeMetricsReplicas: invalid metrics (1 invalid out of 1), first error is: failed to get cpu resource metric value: failed to get cpu utilization: unable to get metrics for resource cpu: unable to fetch metrics from resource metrics API: the server could not find the requested resource",
 			}},
-		"no figures": {server{replicas: 4, use: map[string]int64{}}, half, nil, "AbleToScale=True SucceededGetScale, ScalingActive=False FailedGetResourceMetric",
+		"no figures": {&server{replicas: 4, use: map[string]int64{}}, half, nil, "AbleToScale=True SucceededGetScale, ScalingActive=False FailedGetResourceMetric",
 			[]string{"FailedGetResourceMetric: failed to get cpu utilization: unable to get metrics for resource cpu: no metrics returned from resource metrics API"}},
-		"no request": {server{replicas: 4, use: uses(90, 4)}, half, func(p *corev1.Pod) { p.Spec.Containers[1].Resources.Requests = nil },
+		"no request": {&server{replicas: 4, use: uses(90, 4)}, half, func(p *corev1.Pod) { p.Spec.Containers[1].Resources.Requests = nil },
 			"AbleToScale=True SucceededGetScale, ScalingActive=False FailedGetResourceMetric",
 			[]string{"FailedGetResourceMetric: failed to get cpu utilization: missing request for cpu in container log of Pod odd"}},
-		"no scale": {server{replicas: 4, path: "/elsewhere"}, half, nil, "AbleToScale=False FailedGetScale",
+		"no scale": {&server{replicas: 4, path: "/elsewhere"}, half, nil, "AbleToScale=False FailedGetScale",
 			[]string{"FailedGetScale: the server could not find the requested resource"}},
-		"no such kind": {server{replicas: 4}, "{scaleTargetRef: {apiVersion: apps/v1, kind: Deploy, name: web}, maxReplicas: 3}", nil, "AbleToScale=False FailedGetScale",
+		"no such kind": {&server{replicas: 4}, "{scaleTargetRef: {apiVersion: apps/v1, kind: Deploy, name: web}, maxReplicas: 3}", nil, "AbleToScale=False FailedGetScale",
 			[]string{`FailedGetScale: no matches for kind "Deploy" in group "apps"`}},
-		"nothing to scale": {server{replicas: 0, use: uses(90, 4)}, half, nil, "AbleToScale=True SucceededGetScale, ScalingActive=False ScalingDisabled", nil},
+		"nothing to scale": {&server{replicas: 0, use: uses(90, 4)}, half, nil, "AbleToScale=True SucceededGetScale, ScalingActive=False ScalingDisabled", nil},
 		"no custom metrics API": {
-			server{replicas: 4}, "{scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}, maxReplicas: 9, metrics: [{type: Pods, pods: {metric: {name: rate}, target: {type: AverageValue, averageValue: 1}}}]}", nil,
+			&server{replicas: 4}, "{scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}, maxReplicas: 9, metrics: [{type: Pods, pods: {metric: {name: rate}, target: {type: AverageValue, averageValue: 1}}}]}", nil,
 			"AbleToScale=True SucceededGetScale, ScalingActive=False FailedGetPodsMetric",
 			[]string{"FailedGetPodsMetric: unable to get metric rate: unable to fetch metrics from custom metrics API: no custom metrics API (custom.metrics.k8s.io) registered"},
 		},
-		"no external metrics API": {server{replicas: 2}, "{scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}, maxReplicas: 3, metrics: [{type: External, external: {metric: {name: queue}, target: {type: Value, value: 1}}}]}", nil,
+		"no external metrics API": {&server{replicas: 2}, "{scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}, maxReplicas: 3, metrics: [{type: External, external: {metric: {name: queue}, target: {type: Value, value: 1}}}]}", nil,
 			"AbleToScale=True SucceededGetScale, ScalingActive=False FailedGetExternalMetric",
 			[]string{"FailedGetExternalMetric: failed to get external metric queue: unable to get external metric default/queue/nil: unable to fetch metrics from external metrics API: the server could not find the metric for /apis/external.metrics.k8s.io/v1beta1/namespaces/default/queue"}},
 	} {
@@ -276,7 +276,7 @@ func TestWithoutMetrics(t *testing.T) {
 					c.change(p)
 					more = append(more, p)
 				}
-				s := &c.server
+				s := c.server
 				before := s.replicas
 				w := begin(t, s, c.spec, more...)
 				w.want(before, c.conditions)

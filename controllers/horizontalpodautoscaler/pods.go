@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	resourcehelper "k8s.io/component-helpers/resource"
 
-	"github.com/periplus/periplus/controllers"
+	"github.com/periplus/periplus/client/conditions"
 )
 
 // A figure is what a metric says about one pod.
@@ -53,7 +53,7 @@ func group(pods []*corev1.Pod, m figures, cpu bool, now time.Time) groups {
 
 // starting reports that a pod's processor time is that of its start.
 func starting(p *corev1.Pod, f figure, now time.Time) bool {
-	c := controllers.PodCondition(p, corev1.PodReady)
+	c := conditions.Pod(&p.Status, corev1.PodReady)
 	if c == nil || p.Status.StartTime == nil {
 		return true
 	}

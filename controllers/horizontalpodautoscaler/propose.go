@@ -6,7 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/periplus/periplus/controllers"
+	"github.com/periplus/periplus/client/conditions"
 )
 
 // Tolerances are by how much usage may differ from the target before anything happens.
@@ -154,7 +154,7 @@ func (s *sight) byValue(current int32, value, target int64) (int32, error) {
 	}
 	ready := 0
 	for _, p := range pods {
-		if p.Status.Phase == corev1.PodRunning && controllers.PodReady(p) {
+		if p.Status.Phase == corev1.PodRunning && conditions.PodReady(p) {
 			ready++
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/periplus/periplus/client/conditions"
 	"github.com/periplus/periplus/controllers"
 )
 
@@ -158,7 +159,7 @@ func (p *pass) sort() {
 		switch {
 		case controllers.PodActive(pod):
 			p.active = append(p.active, pod)
-			if controllers.PodReady(pod) {
+			if conditions.PodReady(pod) {
 				p.ready++
 			}
 		case !controllers.PodFinished(pod):

@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/periplus/periplus/client/conditions"
 	"github.com/periplus/periplus/controllers"
 )
 
@@ -138,7 +139,7 @@ func (p *pass) end(ctx context.Context, pods []*corev1.Pod, discard bool) error 
 		if ended[i] {
 			gone[pod] = true
 			p.terminating++
-			if controllers.PodReady(pod) {
+			if conditions.PodReady(pod) {
 				p.ready--
 			}
 		}

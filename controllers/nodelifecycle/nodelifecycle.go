@@ -14,6 +14,7 @@ import (
 	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/periplus/periplus/client/conditions"
 	"github.com/periplus/periplus/controllers"
 )
 
@@ -81,7 +82,11 @@ func (r *reconciler) nodeChanged(old, now *corev1.Node) {
 	if old == nil {
 		r.Recorder.Eventf(nodeRef(now), corev1.EventTypeNormal, "RegisteredNode", "Node %s event: Registered Node %s in Controller", now.Name, now.Name)
 	}
-	before, after := condition(old, corev1.NodeReady), condition(now, corev1.NodeReady)
+	var before *corev1.NodeCondition
+	if old != nil {
+		before = conditions.Node(&old.Status, corev1.NodeReady)
+	}
+	after := conditions.Node(&now.Status, corev1.NodeReady)
 	if before == nil || after == nil || before.Status != after.Status {
 		r.recount.Store(true)
 	}
@@ -105,7 +110,7 @@ func relevant(old, now *corev1.Node) bool {
 		}
 	}
 	for i := range now.Status.Conditions {
-		if c := condition(old, now.Status.Conditions[i].Type); c == nil || c.Status != now.Status.Conditions[i].Status {
+		if c := conditions.Node(&old.Status, now.Status.Conditions[i].Type); c == nil || c.Status != now.Status.Conditions[i].Status {
 			return true
 		}
 	}
@@ -127,18 +132,6 @@ func (r *reconciler) see(node string, create bool) {
 	s.at = r.Clock.Now()
 }
 
-func condition(n *corev1.Node, t corev1.NodeConditionType) *corev1.NodeCondition {
-	if n == nil {
-		return nil
-	}
-	for i := range n.Status.Conditions {
-		if n.Status.Conditions[i].Type == t {
-			return &n.Status.Conditions[i]
-		}
-	}
-	return nil
-}
-
 // Reconcile brings one node's conditions, taints and pods in line with its signs
 // of life, and returns when the node will have been silent for too long.
 func (r *reconciler) Reconcile(ctx context.Context, key controllers.Key) (time.Duration, error) {
@@ -153,7 +146,7 @@ func (r *reconciler) Reconcile(ctx context.Context, key controllers.Key) (time.D
 	now := r.Clock.Now()
 	last, wasReady := r.lastSeen(node.Name)
 	grace := r.Options.NodeGracePeriod
-	if condition(node, corev1.NodeReady) == nil {
+	if conditions.Node(&node.Status, corev1.NodeReady) == nil {
 		grace = r.Options.NodeStartupGrace
 	}
 	var wait time.Duration
@@ -164,7 +157,7 @@ func (r *reconciler) Reconcile(ctx context.Context, key controllers.Key) (time.D
 			return 0, ignoreMissing(err)
 		}
 	}
-	ready := condition(node, corev1.NodeReady)
+	ready := conditions.Node(&node.Status, corev1.NodeReady)
 	isReady := ready != nil && ready.Status == corev1.ConditionTrue
 	r.rezone()
 	taintWait, err := r.taint(ctx, node, now)
@@ -223,7 +216,7 @@ func silent(node *corev1.Node, now metav1.Time) *corev1.Node {
 	out := node.DeepCopy()
 	changed := false
 	for _, t := range []corev1.NodeConditionType{corev1.NodeReady, corev1.NodeMemoryPressure, corev1.NodeDiskPressure, corev1.NodePIDPressure} {
-		c := condition(out, t)
+		c := conditions.Node(&out.Status, t)
 		switch {
 		case c == nil:
 			out.Status.Conditions = append(out.Status.Conditions, corev1.NodeCondition{
@@ -247,13 +240,13 @@ func silent(node *corev1.Node, now metav1.Time) *corev1.Node {
 func (r *reconciler) unreadyPods(ctx context.Context, node string) error {
 	var ready []*corev1.Pod
 	for _, p := range controllers.PodsOnNode(r.pods, node) {
-		if controllers.PodReady(p) {
+		if conditions.PodReady(p) {
 			ready = append(ready, p)
 		}
 	}
 	return controllers.Parallel(len(ready), 16, func(i int) error {
 		pod := ready[i].DeepCopy()
-		c := controllers.PodCondition(pod, corev1.PodReady)
+		c := conditions.Pod(&pod.Status, corev1.PodReady)
 		c.Status = corev1.ConditionFalse
 		c.LastTransitionTime = metav1.NewTime(r.Clock.Now())
 		c.ObservedGeneration = pod.Generation

@@ -8,6 +8,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/periplus/periplus/client/conditions"
 )
 
 // byCondition says which condition in which state becomes which taint.
@@ -47,7 +49,7 @@ func owned(t corev1.Taint) bool {
 func wanted(node *corev1.Node, execute bool) []corev1.Taint {
 	var out []corev1.Taint
 	for _, c := range byCondition {
-		if have := condition(node, c.condition); have == nil || have.Status != c.status {
+		if have := conditions.Node(&node.Status, c.condition); have == nil || have.Status != c.status {
 			continue
 		}
 		out = append(out, corev1.Taint{Key: c.key, Effect: corev1.TaintEffectNoSchedule})

@@ -6,6 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/periplus/periplus/client/conditions"
 	"github.com/periplus/periplus/controllers"
 )
 
@@ -50,7 +51,7 @@ func (r *reconciler) rezone() {
 	for _, n := range nodes {
 		zone := zoneOf(n)
 		total[zone]++
-		if c := condition(n, corev1.NodeReady); c == nil || c.Status != corev1.ConditionTrue {
+		if c := conditions.Node(&n.Status, corev1.NodeReady); c == nil || c.Status != corev1.ConditionTrue {
 			bad[zone]++
 		}
 	}
@@ -84,7 +85,7 @@ func stateOf(total, bad int) zoneState {
 // mayExecute says whether the node may have a NoExecute taint now, and if not yet,
 // when to ask again. A node that has one keeps it.
 func (r *reconciler) mayExecute(node *corev1.Node, now time.Time) (bool, time.Duration) {
-	c := condition(node, corev1.NodeReady)
+	c := conditions.Node(&node.Status, corev1.NodeReady)
 	if c == nil || c.Status == corev1.ConditionTrue {
 		return false, 0
 	}

@@ -17,6 +17,7 @@ import (
 	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/periplus/periplus/client/conditions"
 	"github.com/periplus/periplus/controllers"
 )
 
@@ -78,7 +79,7 @@ func kept(p *corev1.Pod) bool {
 	if !controllers.PodFinished(p) || p.DeletionTimestamp != nil {
 		return false
 	}
-	c := controllers.PodCondition(p, corev1.DisruptionTarget)
+	c := conditions.Pod(&p.Status, corev1.DisruptionTarget)
 	return c == nil || c.Reason != reasonGC
 }
 

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/sets"
 
+	"github.com/periplus/periplus/client/objects"
 	"github.com/periplus/periplus/controllers"
 	"github.com/periplus/periplus/quota"
 )
@@ -103,19 +104,19 @@ func (r *reconciler) Run(ctx context.Context) error {
 	if r.Objects == nil {
 		return nil
 	}
-	return r.Objects.Run(ctx, sink{r})
+	return r.Objects.Follow(ctx, sink{r})
 }
 
 // sink follows the objects of all kinds.
 type sink struct{ *reconciler }
 
-var _ controllers.ObjectSink = sink{}
+var _ objects.Sink = sink{}
 
-// Upsert implements controllers.ObjectSink: admission has charged it.
-func (sink) Upsert(controllers.Resource, metav1.Object) {}
+// Upsert implements objects.Sink: admission has charged it.
+func (sink) Upsert(objects.Resource, metav1.Object) {}
 
-// Gone implements controllers.ObjectSink.
-func (s sink) Gone(r controllers.Resource, obj metav1.Object) {
+// Gone implements objects.Sink.
+func (s sink) Gone(r objects.Resource, obj metav1.Object) {
 	switch gr := r.GVR.GroupResource(); gr {
 	case quota.Pods, quota.Services, quota.Claims: // have informers
 	default:
@@ -125,9 +126,9 @@ func (s sink) Gone(r controllers.Resource, obj metav1.Object) {
 	}
 }
 
-// Resources implements controllers.ObjectSink: quotas of kinds that have just appeared
+// Resources implements objects.Sink: quotas of kinds that have just appeared
 // are counted.
-func (s sink) Resources(list []controllers.Resource) {
+func (s sink) Resources(list []objects.Resource) {
 	kinds := make(map[schema.GroupResource]schema.GroupVersionResource, len(list))
 	for _, r := range list {
 		kinds[r.GVR.GroupResource()] = r.GVR
@@ -144,5 +145,5 @@ func (s sink) Resources(list []controllers.Resource) {
 	}
 }
 
-// Synced implements controllers.ObjectSink.
+// Synced implements objects.Sink.
 func (sink) Synced() {}

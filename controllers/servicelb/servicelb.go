@@ -18,6 +18,7 @@ import (
 	corelisters "k8s.io/client-go/listers/core/v1"
 	discoverylisters "k8s.io/client-go/listers/discovery/v1"
 
+	"github.com/periplus/periplus/client/conditions"
 	"github.com/periplus/periplus/controllers"
 )
 
@@ -181,12 +182,7 @@ func eligible(n *corev1.Node) bool {
 	if _, excluded := n.Labels[corev1.LabelNodeExcludeBalancers]; excluded || n.DeletionTimestamp != nil {
 		return false
 	}
-	for _, c := range n.Status.Conditions {
-		if c.Type == corev1.NodeReady {
-			return c.Status == corev1.ConditionTrue
-		}
-	}
-	return false
+	return conditions.NodeReady(n)
 }
 
 // ingress lists the addresses of the Service, sorted.

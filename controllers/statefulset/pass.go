@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"github.com/periplus/periplus/client/conditions"
 	"github.com/periplus/periplus/controllers"
 )
 
@@ -56,7 +57,7 @@ func newPass(r *reconciler, set *appsv1.StatefulSet, v *versions, pods []*corev1
 }
 
 func ready(pod *corev1.Pod) bool {
-	return pod.Status.Phase == corev1.PodRunning && controllers.PodReady(pod)
+	return pod.Status.Phase == corev1.PodRunning && conditions.PodReady(pod)
 }
 
 // available also notes when the next pod becomes so.

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 
+	"github.com/periplus/periplus/client/conditions"
 	"github.com/periplus/periplus/insight"
 )
 
@@ -265,7 +266,7 @@ func mountRule(name, summary, reason string, check func(s *insight.Snapshot, p *
 		if e == nil || p.Status.Phase != corev1.PodPending {
 			return nil
 		}
-		if c := insight.PodCondition(p, corev1.PodReadyToStartContainers); c != nil && c.Status == corev1.ConditionTrue {
+		if c := conditions.Pod(&p.Status, corev1.PodReadyToStartContainers); c != nil && c.Status == corev1.ConditionTrue {
 			return nil // it was mounted later
 		}
 		f := check(s, p, e.Message)

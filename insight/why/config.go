@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/periplus/periplus/client/conditions"
 	"github.com/periplus/periplus/insight"
 )
 
@@ -133,7 +134,7 @@ func uses(p *corev1.Pod) []use {
 
 // references finds uses of a kind whose object, or whose key, is missing.
 func references(s *insight.Snapshot, p *corev1.Pod, kind string, keys bool) []insight.Finding {
-	if ended(p) || insight.PodReady(p) {
+	if ended(p) || conditions.PodReady(p) {
 		return nil
 	}
 	var out []insight.Finding
@@ -221,7 +222,7 @@ func configLine(s *insight.Snapshot, p *corev1.Pod, u use) []string {
 }
 
 func conditionLine(p *corev1.Pod, t corev1.PodConditionType) []string {
-	c := insight.PodCondition(p, t)
+	c := conditions.Pod(&p.Status, t)
 	if c == nil || c.Status == corev1.ConditionTrue {
 		return nil
 	}

@@ -11,6 +11,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/periplus/periplus/client/conditions"
 	"github.com/periplus/periplus/insight"
 )
 
@@ -99,7 +100,7 @@ func podHealth(p *corev1.Pod, young bool) (Health, string) {
 	case corev1.PodFailed:
 		return Bad, strings.TrimSuffix("has failed: "+cmp.Or(p.Status.Reason, "a container ended with an error"), ": ")
 	case corev1.PodRunning:
-		if insight.PodReady(p) {
+		if conditions.PodReady(p) {
 			return Good, "is ready"
 		}
 		return slow(young), "runs and is not ready"

@@ -5,6 +5,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/periplus/periplus/client/conditions"
 	"github.com/periplus/periplus/insight"
 )
 
@@ -41,7 +42,7 @@ func podRules() []Rule {
 				Mend:     []insight.Mend{insight.Do("how is the node?", "peri why node/"+p.Spec.NodeName), insight.Deleted("", "v1", "pods", insight.RefOf(p), "removes what is left of it")}})
 		}),
 		on("pod-preempted", "the pod had to make room for a more important one", func(s *insight.Snapshot, p *corev1.Pod) []insight.Finding {
-			c := insight.PodCondition(p, corev1.DisruptionTarget)
+			c := conditions.Pod(&p.Status, corev1.DisruptionTarget)
 			if c == nil || c.Status != corev1.ConditionTrue || c.Reason != "PreemptionByScheduler" {
 				return nil
 			}
@@ -81,7 +82,7 @@ func podRules() []Rule {
 			return one(&insight.Finding{Level: insight.Effect, What: fmt.Sprintf("the pod asks for RuntimeClass %q, and node %s cannot run it", *p.Spec.RuntimeClassName, p.Spec.NodeName), Evidence: []string{shorten(s.EventLine(e))}})
 		}),
 		on("pod-failed", "the pod has failed", func(s *insight.Snapshot, p *corev1.Pod) []insight.Finding {
-			if p.Status.Phase != corev1.PodFailed || p.Status.Reason != "" || insight.PodCondition(p, corev1.DisruptionTarget) != nil {
+			if p.Status.Phase != corev1.PodFailed || p.Status.Reason != "" || conditions.Pod(&p.Status, corev1.DisruptionTarget) != nil {
 				return nil
 			}
 			f := &insight.Finding{Level: insight.Effect, What: "the pod has failed"}

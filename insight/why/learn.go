@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/periplus/periplus/client/conditions"
 	"github.com/periplus/periplus/insight"
 )
 
@@ -44,7 +45,7 @@ func learn(ctx context.Context, c kubernetes.Interface, p Prober, s *insight.Sna
 	for _, o := range objects {
 		switch o := o.(type) {
 		case *corev1.Pod:
-			if insight.PodReady(o) || o.Status.Phase == corev1.PodSucceeded || pods >= mostPods {
+			if conditions.PodReady(o) || o.Status.Phase == corev1.PodSucceeded || pods >= mostPods {
 				continue
 			}
 			read := false
@@ -99,7 +100,7 @@ func learn(ctx context.Context, c kubernetes.Interface, p Prober, s *insight.Sna
 func listeners(s *insight.Snapshot, svc *corev1.Service) func(yield func(*corev1.Pod, int32) bool) {
 	return func(yield func(*corev1.Pod, int32) bool) {
 		for _, pod := range insight.Living(s.Selected(svc.Namespace, svc.Spec.Selector)) {
-			if !insight.PodReady(pod) {
+			if !conditions.PodReady(pod) {
 				continue
 			}
 			for _, sp := range svc.Spec.Ports {

@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/periplus/periplus/client/conditions"
 	"github.com/periplus/periplus/insight"
 )
 
@@ -13,7 +14,7 @@ import (
 func nodeRules() []Rule {
 	return []Rule{
 		on("node-gone", "the node's kubelet has not been heard of", func(s *insight.Snapshot, n *corev1.Node) []insight.Finding {
-			c := nodeCondition(n, corev1.NodeReady)
+			c := conditions.Node(&n.Status, corev1.NodeReady)
 			if c == nil || c.Status != corev1.ConditionUnknown {
 				return nil
 			}
@@ -22,10 +23,10 @@ func nodeRules() []Rule {
 					insight.Do("if the machine is gone for good", "peri kubectl delete node "+n.Name)}})
 		}),
 		on("node-network", "the pod network is not ready on the node", func(_ *insight.Snapshot, n *corev1.Node) []insight.Finding {
-			if c := nodeCondition(n, corev1.NodeNetworkUnavailable); c != nil && c.Status == corev1.ConditionTrue {
+			if c := conditions.Node(&n.Status, corev1.NodeNetworkUnavailable); c != nil && c.Status == corev1.ConditionTrue {
 				return one(&insight.Finding{Part: "ready", What: "the pod network is not ready on node " + n.Name, Evidence: []string{"status: NetworkUnavailable is True: " + c.Message}})
 			}
-			c := nodeCondition(n, corev1.NodeReady)
+			c := conditions.Node(&n.Status, corev1.NodeReady)
 			if c == nil || c.Status != corev1.ConditionFalse || !strings.Contains(c.Message, "NetworkPluginNotReady") && !strings.Contains(c.Message, "NetworkReady=false") {
 				return nil
 			}
@@ -37,7 +38,7 @@ func nodeRules() []Rule {
 			return one(f)
 		}),
 		on("node-not-ready", "the node's kubelet says that it cannot run pods", func(_ *insight.Snapshot, n *corev1.Node) []insight.Finding {
-			c := nodeCondition(n, corev1.NodeReady)
+			c := conditions.Node(&n.Status, corev1.NodeReady)
 			if c == nil {
 				return one(&insight.Finding{Part: "ready", What: "the kubelet of node " + n.Name + " has never reported", Mend: []insight.Mend{insight.Do("on the node: does it run?", "systemctl status periplus")}})
 			}
@@ -73,18 +74,9 @@ func nodeRules() []Rule {
 	}
 }
 
-func nodeCondition(n *corev1.Node, t corev1.NodeConditionType) *corev1.NodeCondition {
-	for i := range n.Status.Conditions {
-		if n.Status.Conditions[i].Type == t {
-			return &n.Status.Conditions[i]
-		}
-	}
-	return nil
-}
-
 func pressure(name, summary string, t corev1.NodeConditionType, of, reason string, mend insight.Mend) Rule {
 	return on(name, summary, func(s *insight.Snapshot, n *corev1.Node) []insight.Finding {
-		c := nodeCondition(n, t)
+		c := conditions.Node(&n.Status, t)
 		if c == nil || c.Status != corev1.ConditionTrue {
 			return nil
 		}

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"github.com/periplus/periplus/client/conditions"
 	"github.com/periplus/periplus/insight"
 )
 
@@ -101,7 +102,7 @@ func probeRules() []Rule {
 		on("readiness-gate", "a readiness gate of the pod is not open", func(s *insight.Snapshot, p *corev1.Pod) []insight.Finding {
 			var out []insight.Finding
 			for _, g := range p.Spec.ReadinessGates {
-				c := insight.PodCondition(p, g.ConditionType)
+				c := conditions.Pod(&p.Status, g.ConditionType)
 				if c != nil && c.Status == corev1.ConditionTrue || p.Status.Phase != corev1.PodRunning {
 					continue
 				}

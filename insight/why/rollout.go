@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/periplus/periplus/client/conditions"
 	"github.com/periplus/periplus/insight"
 )
 
@@ -75,7 +76,7 @@ func rolloutRules() []Rule {
 			}
 			for i := range d.Status.Replicas {
 				p, ok := insight.Get[*corev1.Pod](s, d.Namespace, fmt.Sprintf("%s-%d", d.Name, i))
-				if ok && !insight.PodReady(p) {
+				if ok && !conditions.PodReady(p) {
 					return one(&insight.Finding{Level: insight.Effect, Part: "order", What: fmt.Sprintf("%d of %d pods exist: the next is made when %s is ready", d.Status.Replicas, replicasOf(d.Spec.Replicas), p.Name), Evidence: []string{"spec: podManagementPolicy is OrderedReady"}})
 				}
 			}

@@ -12,6 +12,7 @@ import (
 	resourcehelper "k8s.io/component-helpers/resource"
 	affinity "k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 
+	"github.com/periplus/periplus/client/conditions"
 	"github.com/periplus/periplus/insight"
 )
 
@@ -33,7 +34,7 @@ func scheduleRules() []Rule {
 		}),
 		on("scheduler-missing", "the scheduler that the pod names does not look at it", func(s *insight.Snapshot, p *corev1.Pod) []insight.Finding {
 			name := cmp.Or(p.Spec.SchedulerName, corev1.DefaultSchedulerName)
-			if p.Spec.NodeName != "" || ended(p) || insight.PodCondition(p, corev1.PodScheduled) != nil || s.LastEvent(p, "FailedScheduling") != nil || s.Now.Sub(p.CreationTimestamp.Time) < patience || len(p.Spec.SchedulingGates) > 0 {
+			if p.Spec.NodeName != "" || ended(p) || conditions.Pod(&p.Status, corev1.PodScheduled) != nil || s.LastEvent(p, "FailedScheduling") != nil || s.Now.Sub(p.CreationTimestamp.Time) < patience || len(p.Spec.SchedulingGates) > 0 {
 				return nil
 			}
 			f := &insight.Finding{What: fmt.Sprintf("scheduler %q has not looked at the pod: it does not run, or has another name", name), Evidence: []string{"spec: schedulerName is " + name, "status: there is no condition PodScheduled"}}
@@ -153,7 +154,7 @@ func unscheduledOf(s *insight.Snapshot, p *corev1.Pod) (unscheduled, bool) {
 	if p.Spec.NodeName != "" || ended(p) {
 		return u, false
 	}
-	if c := insight.PodCondition(p, corev1.PodScheduled); c != nil && c.Status == corev1.ConditionFalse && c.Reason != corev1.PodReasonSchedulingGated {
+	if c := conditions.Pod(&p.Status, corev1.PodScheduled); c != nil && c.Status == corev1.ConditionFalse && c.Reason != corev1.PodReasonSchedulingGated {
 		u.message, u.evidence = c.Message, []string{"status: PodScheduled is False: " + c.Message}
 	} else if e := s.LastEvent(p, "FailedScheduling"); e != nil {
 		u.message, u.evidence = e.Message, []string{s.EventLine(e)}

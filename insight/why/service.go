@@ -12,6 +12,7 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"github.com/periplus/periplus/client/conditions"
 	"github.com/periplus/periplus/insight"
 )
 
@@ -135,7 +136,7 @@ func serviceRules() []Rule {
 		}),
 		on("service-pods-not-ready", "the Service's pods are not ready", func(s *insight.Snapshot, svc *corev1.Service) []insight.Finding {
 			pods := insight.Living(s.Selected(svc.Namespace, svc.Spec.Selector))
-			if len(pods) == 0 || svc.Spec.PublishNotReadyAddresses || slices.ContainsFunc(pods, insight.PodReady) {
+			if len(pods) == 0 || svc.Spec.PublishNotReadyAddresses || slices.ContainsFunc(pods, conditions.PodReady) {
 				return nil
 			}
 			return one(&insight.Finding{Level: insight.Effect, Part: "endpoints", What: fmt.Sprintf("the Service has no endpoint: none of its %s is ready", plural(len(pods), "pod"))})
@@ -147,7 +148,7 @@ func serviceRules() []Rule {
 			return one(&insight.Finding{Part: "endpoints", What: "the Service has no selector, and there is no EndpointSlice for it", Why: "Without a selector the endpoints are made by hand, or by a controller.", Mend: []insight.Mend{insight.Do("selects pods", insight.Kubectl(svc.Namespace, "set selector service %s KEY=VALUE", svc.Name))}})
 		}),
 		on("service-endpoints-missing", "the Service's pods are ready but not among its endpoints", func(s *insight.Snapshot, svc *corev1.Service) []insight.Finding {
-			ready := slices.DeleteFunc(insight.Living(s.Selected(svc.Namespace, svc.Spec.Selector)), func(p *corev1.Pod) bool { return !insight.PodReady(p) })
+			ready := slices.DeleteFunc(insight.Living(s.Selected(svc.Namespace, svc.Spec.Selector)), func(p *corev1.Pod) bool { return !conditions.PodReady(p) })
 			if len(ready) == 0 || s.ReadyEndpoints(svc) > 0 {
 				return nil
 			}
@@ -325,7 +326,7 @@ func policyRules() []Rule {
 		}),
 		on("policy-blocks-dns", "NetworkPolicies let the pod ask no DNS server", func(s *insight.Snapshot, p *corev1.Pod) []insight.Finding {
 			blocked := dnsBlocked(s, p)
-			if blocked == "" || ended(p) || insight.PodReady(p) || p.Spec.HostNetwork {
+			if blocked == "" || ended(p) || conditions.PodReady(p) || p.Spec.HostNetwork {
 				return nil
 			}
 			return one(&insight.Finding{Level: insight.Effect, Part: "policy dns", What: fmt.Sprintf("NetworkPolicy %q lets the pod ask no DNS server: it can resolve no name", blocked), Mend: []insight.Mend{allowDNS(p.Namespace)}})

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/periplus/periplus/client/conditions"
 	"github.com/periplus/periplus/insight"
 )
 
@@ -78,7 +79,7 @@ func stuckRules() []Rule {
 			if p.DeletionTimestamp == nil || !ok || s.Now.Before(p.DeletionTimestamp.Time) {
 				return nil
 			}
-			c := nodeCondition(n, corev1.NodeReady)
+			c := conditions.Node(&n.Status, corev1.NodeReady)
 			if c == nil || c.Status == corev1.ConditionTrue {
 				return nil
 			}

@@ -10,6 +10,7 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/periplus/periplus/client/conditions"
 	"github.com/periplus/periplus/insight"
 )
 
@@ -63,7 +64,7 @@ func needs(s *insight.Snapshot, o insight.Object) []insight.Object {
 				out = append(out, c)
 			}
 		}
-		if n, ok := insight.Get[*corev1.Node](s, "", o.Spec.NodeName); ok && !insight.PodReady(o) {
+		if n, ok := insight.Get[*corev1.Node](s, "", o.Spec.NodeName); ok && !conditions.PodReady(o) {
 			out = append(out, n)
 		}
 	case *corev1.PersistentVolumeClaim:

@@ -132,7 +132,7 @@ func (m *maker) from(f *corev1.EnvFromSource) error {
 
 func (m *maker) one(v *corev1.EnvVar) error {
 	if v.Value != "" || v.ValueFrom == nil {
-		m.set(v.Name, expand(v.Value, m.lookup))
+		m.set(v.Name, Expand(v.Value, m.lookup))
 		return nil
 	}
 	switch s := v.ValueFrom; {

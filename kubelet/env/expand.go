@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// expand replaces $(NAME) by what lookup knows, leaves unknown references as
+// Expand replaces $(NAME) by what lookup knows, leaves unknown references as
 // they are, and turns $$ into $.
-func expand(s string, lookup func(string) (string, bool)) string {
+func Expand(s string, lookup func(string) (string, bool)) string {
 	if !strings.Contains(s, "$") {
 		return s
 	}
@@ -51,7 +51,7 @@ func ExpandAll(list []string, vars map[string]string) []string {
 	}
 	out := make([]string, len(list))
 	for i, s := range list {
-		out[i] = expand(s, func(n string) (string, bool) { v, ok := vars[n]; return v, ok })
+		out[i] = Expand(s, func(n string) (string, bool) { v, ok := vars[n]; return v, ok })
 	}
 	return out
 }
@@ -59,7 +59,7 @@ func ExpandAll(list []string, vars map[string]string) []string {
 // ExpandStrict expands s; a reference to an unknown name is an error, as for subPathExpr.
 func ExpandStrict(s string, vars map[string]string) (string, error) {
 	var missing []string
-	out := expand(s, func(n string) (string, bool) {
+	out := Expand(s, func(n string) (string, bool) {
 		v, ok := vars[n]
 		if !ok {
 			missing = append(missing, n)

@@ -11,6 +11,8 @@ import (
 	"google.golang.org/grpc/status"
 	corev1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/periplus/periplus/kubelet/env"
 )
 
 // exec succeeds when the command ends with status 0 in time.
@@ -39,51 +41,17 @@ func (p *Prober) exec(ctx context.Context, c *container, action *corev1.ExecActi
 
 // expand replaces $(NAME) by the literal values of the container's environment;
 // $$(NAME) stands for $(NAME), an unknown name stays as it is.
-func expand(command []string, env []corev1.EnvVar) []string {
+func expand(command []string, vars []corev1.EnvVar) []string {
 	out := make([]string, len(command))
 	for i, arg := range command {
-		out[i] = expandOne(arg, env)
+		out[i] = env.Expand(arg, func(name string) (value string, ok bool) {
+			for i := range vars {
+				if vars[i].Name == name {
+					value, ok = vars[i].Value, true // the last one counts
+				}
+			}
+			return value, ok
+		})
 	}
 	return out
-}
-
-func expandOne(s string, env []corev1.EnvVar) string {
-	if !strings.Contains(s, "$") {
-		return s
-	}
-	var b strings.Builder
-	for i := 0; i < len(s); i++ {
-		if s[i] != '$' || i+1 == len(s) {
-			b.WriteByte(s[i])
-			continue
-		}
-		switch s[i+1] {
-		case '$':
-			b.WriteByte('$')
-			i++
-		case '(':
-			end := strings.IndexByte(s[i:], ')')
-			if end < 0 {
-				b.WriteByte(s[i])
-				continue
-			}
-			reference := s[i : i+end+1]
-			b.WriteString(lookup(env, reference))
-			i += end
-		default:
-			b.WriteByte(s[i])
-		}
-	}
-	return b.String()
-}
-
-func lookup(env []corev1.EnvVar, reference string) string {
-	name := reference[2 : len(reference)-1]
-	value := reference
-	for i := range env {
-		if env[i].Name == name {
-			value = env[i].Value
-		}
-	}
-	return value
 }

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/periplus/periplus/base"
+	"github.com/periplus/periplus/client/conditions"
 	"github.com/periplus/periplus/journey"
 	"github.com/periplus/periplus/mesh"
 )
@@ -34,18 +35,9 @@ func (p *Pilot) accepted(s *session, typ string) {
 		return
 	}
 	s.accepted = true
-	if pod := p.pod(s); pod != nil && !podReady(pod) {
+	if pod := p.pod(s); pod != nil && !conditions.PodReady(pod) {
 		p.cfg.Journey.Record(journey.Step("mesh", "xDS configuration accepted", "Pod", pod, s.began).With("proxy", s.proxy.id))
 	}
-}
-
-func podReady(pod *corev1.Pod) bool {
-	for _, c := range pod.Status.Conditions {
-		if c.Type == corev1.PodReady {
-			return c.Status == corev1.ConditionTrue
-		}
-	}
-	return false
 }
 
 // hop records what a sidecar says about the first request of a kind.

@@ -1,4 +1,4 @@
-package controllers
+package objects
 
 import (
 	"context"
@@ -14,25 +14,23 @@ type Resource struct {
 	Namespaced bool
 }
 
-// An ObjectSource streams the metadata of every object of the cluster, of all
-// kinds that can be listed, watched and deleted, also of kinds that appear later.
-// The API server's own watch caches are one without any copy; NewMetadataSource
-// is one over any connection.
-type ObjectSource interface {
-	// Run calls sink for everything that exists, then for each change, until ctx
+// A Source streams the metadata of every object of the cluster, of all kinds that
+// can be listed, watched and deleted, also of kinds that appear later.
+type Source interface {
+	// Follow calls sink for everything that exists, then for each change, until ctx
 	// ends. It calls sink.Synced once, when everything that exists has been told.
 	// Calls for one resource come in order and one at a time.
-	Run(ctx context.Context, sink ObjectSink) error
+	Follow(ctx context.Context, sink Sink) error
 }
 
-// An ObjectSink takes objects. It must not block, and must not write to what it
-// gets.
-type ObjectSink interface {
+// A Sink takes objects. It must not block, and must not write to what it gets.
+type Sink interface {
 	// Upsert says that obj exists in this state.
 	Upsert(r Resource, obj metav1.Object)
 	// Gone says that obj does not exist any more.
 	Gone(r Resource, obj metav1.Object)
-	// Resources tells the whole list of kinds, at first and when it changed.
+	// Resources tells the whole list of kinds, in their stored versions, at first and
+	// when it changed.
 	Resources(list []Resource)
 	// Synced says that everything that existed at the start has been told.
 	Synced()

@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/periplus/periplus/base"
+	"github.com/periplus/periplus/client/objects"
 )
 
 // initialSync bounds how long a kind that cannot be listed (a broken conversion
@@ -31,7 +32,7 @@ var definitions = map[schema.GroupResource]bool{
 	{Group: "apiregistration.k8s.io", Resource: "apiservices"}:             true,
 }
 
-// metadataSource is an ObjectSource that watches metadata only: one informer for
+// metadataSource is an objects.Source that watches metadata only: one informer for
 // each kind, holding UIDs, owners, finalizers and nothing else.
 type metadataSource struct {
 	client    metadata.Interface
@@ -40,22 +41,22 @@ type metadataSource struct {
 	changed   chan struct{} // holds one token: definitions changed
 }
 
-var _ ObjectSource = (*metadataSource)(nil)
+var _ objects.Source = (*metadataSource)(nil)
 
-// NewMetadataSource returns an ObjectSource over a metadata client.
-func NewMetadataSource(client metadata.Interface, d discovery.DiscoveryInterface, log *slog.Logger) ObjectSource {
+// NewMetadataSource returns an objects.Source over a metadata client.
+func NewMetadataSource(client metadata.Interface, d discovery.DiscoveryInterface, log *slog.Logger) objects.Source {
 	return &metadataSource{client: client, discovery: d, log: log, changed: make(chan struct{}, 1)}
 }
 
 // Run follows all kinds until ctx ends.
-func (s *metadataSource) Run(ctx context.Context, sink ObjectSink) error {
+func (s *metadataSource) Follow(ctx context.Context, sink objects.Sink) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var informers sync.WaitGroup
 	defer informers.Wait()
 	defer cancel()
 
 	running := map[schema.GroupVersionResource]context.CancelFunc{}
-	follow := func(list []Resource) (synced []<-chan struct{}) {
+	follow := func(list []objects.Resource) (synced []<-chan struct{}) {
 		for _, r := range list {
 			if running[r.GVR] != nil {
 				continue
@@ -70,7 +71,7 @@ func (s *metadataSource) Run(ctx context.Context, sink ObjectSink) error {
 			synced = append(synced, registration.HasSyncedChecker().Done())
 		}
 		for gvr, stop := range running {
-			if !slices.ContainsFunc(list, func(r Resource) bool { return r.GVR == gvr }) {
+			if !slices.ContainsFunc(list, func(r objects.Resource) bool { return r.GVR == gvr }) {
 				stop()
 				delete(running, gvr)
 			}
@@ -112,7 +113,7 @@ func (s *metadataSource) Run(ctx context.Context, sink ObjectSink) error {
 	}
 }
 
-func (s *metadataSource) informer(r Resource, sink ObjectSink) (cache.SharedIndexInformer, cache.ResourceEventHandlerRegistration) {
+func (s *metadataSource) informer(r objects.Resource, sink objects.Sink) (cache.SharedIndexInformer, cache.ResourceEventHandlerRegistration) {
 	informer := metadatainformer.NewFilteredMetadataInformer(s.client, r.GVR, metav1.NamespaceAll, 0, nil, nil).Informer()
 	_ = informer.SetTransform(slim) // fails only on a started informer
 	_ = informer.SetWatchErrorHandlerWithContext(func(_ context.Context, _ *cache.Reflector, err error) {
@@ -149,9 +150,9 @@ func slim(obj any) (any, error) {
 // ListableResources returns every resource that can be listed, watched and
 // deleted, each in its preferred version, without Events. Groups that do not
 // answer are missing from the list and named by the error.
-func ListableResources(d discovery.DiscoveryInterface) ([]Resource, error) {
+func ListableResources(d discovery.DiscoveryInterface) ([]objects.Resource, error) {
 	groups, err := d.ServerPreferredResources()
-	var out []Resource
+	var out []objects.Resource
 	for _, g := range groups {
 		gv, parseErr := schema.ParseGroupVersion(g.GroupVersion)
 		if parseErr != nil {
@@ -169,20 +170,20 @@ func ListableResources(d discovery.DiscoveryInterface) ([]Resource, error) {
 			if r.Group != "" || r.Version != "" {
 				version = schema.GroupVersion{Group: r.Group, Version: r.Version}
 			}
-			out = append(out, Resource{GVR: version.WithResource(r.Name), Kind: r.Kind, Namespaced: r.Namespaced})
+			out = append(out, objects.Resource{GVR: version.WithResource(r.Name), Kind: r.Kind, Namespaced: r.Namespaced})
 		}
 	}
-	slices.SortFunc(out, func(a, b Resource) int {
+	slices.SortFunc(out, func(a, b objects.Resource) int {
 		return slices.Compare([]string{a.GVR.Group, a.GVR.Resource}, []string{b.GVR.Group, b.GVR.Resource})
 	})
 	return out, err
 }
 
 // union returns now and those of old whose resource now lacks.
-func union(now, old []Resource) []Resource {
+func union(now, old []objects.Resource) []objects.Resource {
 	out := slices.Clone(now)
 	for _, o := range old {
-		if !slices.ContainsFunc(now, func(r Resource) bool { return r.GVR.GroupResource() == o.GVR.GroupResource() }) {
+		if !slices.ContainsFunc(now, func(r objects.Resource) bool { return r.GVR.GroupResource() == o.GVR.GroupResource() }) {
 			out = append(out, o)
 		}
 	}
