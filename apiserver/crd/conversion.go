@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/uuid"
 
 	"github.com/periplus/periplus/apiserver/admission/webhook"
@@ -27,7 +28,8 @@ const (
 
 // A translator asks a conversion webhook (strategy Webhook). What it has converted
 // is remembered: stored objects are immutable and shared, so that a watch or the
-// next list does not ask again.
+// next list does not ask again. Objects lie in the store in whatever version was
+// stored when they were last written, and are converted from that one.
 type translator struct {
 	stored, served *version
 	connect        func() (*webhook.Connection, error)
@@ -55,7 +57,11 @@ func newTranslator(crd *apiextensionsv1.CustomResourceDefinition, stored, served
 }
 
 func (t *translator) to(obj runtime.Object) (runtime.Object, error) {
-	out, err := t.ask([]*Object{obj.(*Object)}, t.stored)
+	in := obj.(*Object)
+	if in.GroupVersionKind() == t.stored.gvk {
+		return in, nil
+	}
+	out, err := t.ask([]*Object{in}, t.stored)
 	if err != nil {
 		return nil, err
 	}
@@ -64,6 +70,9 @@ func (t *translator) to(obj runtime.Object) (runtime.Object, error) {
 
 func (t *translator) from(obj runtime.Object) (runtime.Object, error) {
 	stored := obj.(*Object)
+	if stored.GroupVersionKind() == t.served.gvk {
+		return stored.shallow(), nil
+	}
 	if err := t.prepare([]runtime.Object{stored}); err != nil {
 		return nil, err
 	}
@@ -75,19 +84,34 @@ func (t *translator) from(obj runtime.Object) (runtime.Object, error) {
 	return nil, fmt.Errorf("object %s/%s was not converted", stored.Namespace, stored.Name)
 }
 
-// prepare converts all of list that are not converted yet, in one call.
+// prepare converts all of list that are of another version and not converted yet, in
+// one call a version.
 func (t *translator) prepare(list []runtime.Object) error {
-	var missing []*Object
+	var order []schema.GroupVersionKind
+	missing := map[schema.GroupVersionKind][]*Object{}
 	t.mu.Lock()
 	for _, obj := range list {
-		if o := obj.(*Object); t.done[o] == nil {
-			missing = append(missing, o)
+		o := obj.(*Object)
+		gvk := o.GroupVersionKind()
+		if gvk == t.served.gvk || t.done[o] != nil {
+			continue
 		}
+		if missing[gvk] == nil {
+			order = append(order, gvk)
+		}
+		missing[gvk] = append(missing[gvk], o)
 	}
 	t.mu.Unlock()
-	if len(missing) == 0 {
-		return nil
+	for _, gvk := range order {
+		if err := t.convert(missing[gvk]); err != nil {
+			return err
+		}
 	}
+	return nil
+}
+
+// convert asks for objects of one version and remembers them.
+func (t *translator) convert(missing []*Object) error {
 	out, err := t.ask(missing, t.served)
 	if err != nil {
 		return err

@@ -90,6 +90,26 @@ func (o *Object) UnmarshalJSON(data []byte) error {
 	return o.take(all, nil)
 }
 
+// readStored reads a stored object in the version that it was stored in, of those
+// that are known by their apiVersion; in the version other if it is none of them.
+func readStored(data []byte, versions map[string]*version, other *version) (*Object, error) {
+	all := map[string]any{}
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(data, &all); err != nil {
+		return nil, err
+	}
+	name, _ := all["apiVersion"].(string)
+	v := versions[name]
+	if v == nil {
+		v = other
+	}
+	o := v.new()
+	if err := o.take(all, nil); err != nil {
+		return nil, err
+	}
+	o.SetGroupVersionKind(v.gvk)
+	return o, nil
+}
+
 // DecodeStrict implements registry.Decoder.
 func (o *Object) DecodeStrict(data []byte) ([]error, error) {
 	all := map[string]any{}

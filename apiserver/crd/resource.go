@@ -48,6 +48,21 @@ func resource(crd *apiextensionsv1.CustomResourceDefinition, services webhook.Se
 		SelectableFields: own.SelectableFields, Fields: own.Fields, Deprecated: own.Deprecated,
 		Unserved: !stored.spec.Served,
 	}
+	if t := newTranslator(crd, stored, stored, services); t != nil {
+		r.Self = &registry.Served{
+			GV: stored.gvk.GroupVersion(), New: r.New, NewList: r.NewList,
+			From: t.from, To: t.to, Prepare: t.prepare, Own: t.view(crd),
+		}
+		known := map[string]*version{}
+		for i := range crd.Spec.Versions {
+			v := newVersion(crd, &crd.Spec.Versions[i])
+			known[v.gvk.GroupVersion().String()] = v
+		}
+		for _, v := range versions {
+			known[v.gvk.GroupVersion().String()] = v
+		}
+		r.Read = func(data []byte) (runtime.Object, error) { return readStored(data, known, stored) }
+	}
 	for _, v := range versions {
 		if v == stored {
 			continue

@@ -65,6 +65,12 @@ type Resource struct {
 	// is not GVR's: upstream keeps the older of two versions while a server of the
 	// release before may have to read it.
 	StoredAs *Served
+	// Self, if not nil, says that objects may lie in the store in any of the versions and
+	// are kept in memory as they lie there, each under the kind of its own version: a
+	// program of somebody else's converts them when they are asked for. It is the stored
+	// version, with From and Prepare from any other. Read decodes what is stored.
+	Self *Served
+	Read func(stored []byte) (runtime.Object, error)
 	// AlsoStored are further versions in which objects may lie in the store, besides
 	// those in Also: written by upstream, or by a release before.
 	AlsoStored []Served

@@ -90,15 +90,21 @@ func (o *Objects) deleteOnce(ctx context.Context, key string, current *cacher.Ob
 		return nil, false, err
 	}
 	w := Write{Options: options, DryRun: dry}
-	a := o.attributes(ctx, admission.Delete, &w, nil, current.Obj, current.Meta.GetNamespace(), current.Meta.GetName())
+	before, err := o.hub(current.Obj)
+	if err != nil && (chain != nil || held(current.Obj)) {
+		return nil, false, err
+	} else if err != nil {
+		before = current.Obj // only its metadata matters
+	}
+	a := o.attributes(ctx, admission.Delete, &w, nil, before, current.Meta.GetNamespace(), current.Meta.GetName())
 	if err := chain.Admit(ctx, a); err != nil {
 		return nil, false, forbidden(err, o.group(), a.Name)
 	}
 	if err := chain.Validate(ctx, a); err != nil {
 		return nil, false, forbidden(err, o.group(), a.Name)
 	}
-	graceful := o.Resource.Graceful != nil && o.Resource.Graceful(ctx, current.Obj, options)
-	marked := o.mark(current, options, graceful)
+	graceful := o.Resource.Graceful != nil && o.Resource.Graceful(ctx, before, options)
+	marked := o.mark(before, options, graceful)
 	if !held(marked) {
 		if dry {
 			return current, true, nil
@@ -125,8 +131,8 @@ func (o *Objects) deleteOnce(ctx context.Context, key string, current *cacher.Ob
 
 // mark returns a copy with the deletion time, the grace period and the
 // finalizers of the wanted propagation.
-func (o *Objects) mark(current *cacher.Object, options *metav1.DeleteOptions, graceful bool) runtime.Object {
-	obj := current.Obj.DeepCopyObject()
+func (o *Objects) mark(current runtime.Object, options *metav1.DeleteOptions, graceful bool) runtime.Object {
+	obj := current.DeepCopyObject()
 	meta := metaOf(obj)
 	meta.ResourceVersion = ""
 	var grace int64

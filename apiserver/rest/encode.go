@@ -15,7 +15,7 @@ import (
 
 // served returns obj in the endpoint's version.
 func (e *endpoint) served(obj *cacher.Object) (runtime.Object, error) {
-	if e.also == nil {
+	if e.also == nil || e.has(obj) {
 		return obj.Obj, nil
 	}
 	out, err := e.also.From(obj.Obj)
@@ -26,11 +26,43 @@ func (e *endpoint) served(obj *cacher.Object) (runtime.Object, error) {
 	return out, nil
 }
 
+// has reports whether obj is of the endpoint's version as it is.
+func (e *endpoint) has(obj *cacher.Object) bool {
+	return obj.Obj.GetObjectKind().GroupVersionKind() == e.gvk
+}
+
+// prepare converts many objects at once, where somebody else does that.
+func (e *endpoint) prepare(items []*cacher.Object) error {
+	if e.also == nil || e.also.Prepare == nil {
+		return nil
+	}
+	objects := make([]runtime.Object, len(items))
+	for i, o := range items {
+		objects[i] = o.Obj
+	}
+	if err := e.also.Prepare(objects); err != nil {
+		return apierrors.NewInternalError(err)
+	}
+	return nil
+}
+
+// hub returns an object in the version that is stored now.
+func (o *Objects) hub(obj runtime.Object) (runtime.Object, error) {
+	if o.Resource.Self == nil || obj.GetObjectKind().GroupVersionKind() == o.Resource.GVK() {
+		return obj, nil
+	}
+	out, err := o.Resource.Self.From(obj)
+	if err != nil {
+		return nil, apierrors.NewInternalError(err)
+	}
+	return out, nil
+}
+
 // encodeItem returns an object in the endpoint's version and a media type. For
-// the stored version the bytes are made once and shared.
+// the version that an object is kept in the bytes are made once and shared.
 func (e *endpoint) encodeItem(media string, obj *cacher.Object) ([]byte, error) {
 	codecs := e.server.codecs
-	if e.also != nil {
+	if e.also != nil && !e.has(obj) {
 		out, err := e.served(obj)
 		if err != nil {
 			return nil, err
@@ -91,14 +123,8 @@ func partial(f format, obj *cacher.Object) *metav1.PartialObjectMetadata {
 
 // writeList answers with a page.
 func (e *endpoint) writeList(w http.ResponseWriter, r *http.Request, c *call, p *page) error {
-	if e.also != nil && e.also.Prepare != nil {
-		objects := make([]runtime.Object, len(p.items))
-		for i, o := range p.items {
-			objects[i] = o.Obj
-		}
-		if err := e.also.Prepare(objects); err != nil {
-			return apierrors.NewInternalError(err)
-		}
+	if err := e.prepare(p.items); err != nil {
+		return err
 	}
 	switch c.format.as {
 	case "Table":

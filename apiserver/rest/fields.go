@@ -140,7 +140,7 @@ func (e *endpoint) fromUnstructured(u *unstructured.Unstructured) (runtime.Objec
 
 // versioned returns a stored object in the endpoint's version.
 func (e *endpoint) versioned(stored runtime.Object) (runtime.Object, error) {
-	if e.also == nil {
+	if e.also == nil || stored.GetObjectKind().GroupVersionKind() == e.gvk {
 		return stored, nil
 	}
 	out, err := e.also.From(stored)

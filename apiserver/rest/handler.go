@@ -63,7 +63,7 @@ type endpoint struct {
 	gvr      schema.GroupVersionResource
 	gvk      schema.GroupVersionKind
 	objects  *Objects
-	also     *registry.Served   // nil for the stored version
+	also     *registry.Served   // nil for the stored version, unless objects lie in the store in others
 	view     *registry.View     // what holds for this version
 	listed   *registry.Resource // as discovery shows it: with what holds for this version
 	managers fieldManagers

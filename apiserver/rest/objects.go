@@ -388,11 +388,15 @@ func (o *Objects) Update(ctx context.Context, namespace, name string, change Cha
 }
 
 func (o *Objects) updateOnce(ctx context.Context, key string, current *cacher.Object, change Change, w Write) (*cacher.Object, error) {
-	obj, err := change(current.Obj)
+	before, err := o.hub(current.Obj)
 	if err != nil {
 		return nil, err
 	}
-	meta, old := metaOf(obj), metaOf(current.Obj)
+	obj, err := change(before)
+	if err != nil {
+		return nil, err
+	}
+	meta, old := metaOf(obj), metaOf(before)
 	if err := o.checkVersion(meta, old, w); err != nil {
 		return nil, err
 	}
@@ -404,22 +408,22 @@ func (o *Objects) updateOnce(ctx context.Context, key string, current *cacher.Ob
 	keepSystemFields(meta, old)
 	if w.Internal {
 		ownership.Share(meta.ManagedFields) // obj is a copy of the current one
-		s.PrepareForUpdate(ctx, obj, current.Obj)
+		s.PrepareForUpdate(ctx, obj, before)
 	} else {
-		a := o.attributes(ctx, admission.Update, &w, obj, current.Obj, old.Namespace, old.Name)
+		a := o.attributes(ctx, admission.Update, &w, obj, before, old.Namespace, old.Name)
 		owners := meta.ManagedFields
 		if err := o.chain.Admit(ctx, a); err != nil {
 			return nil, forbidden(err, o.group(), old.Name)
 		}
 		keepOwners(ctx, meta, owners)
-		s.PrepareForUpdate(ctx, obj, current.Obj)
+		s.PrepareForUpdate(ctx, obj, before)
 		var errs field.ErrorList
 		if o.Resource.JSONOnly {
 			errs = apivalidation.ValidateObjectMetaUpdate(meta, old, field.NewPath("metadata"))
 		} else {
 			errs = validation.ObjectMetaUpdate(meta, old, o.Resource.Namespaced)
 		}
-		errs = append(errs, s.ValidateUpdate(ctx, obj, current.Obj)...)
+		errs = append(errs, s.ValidateUpdate(ctx, obj, before)...)
 		if err := o.invalid(meta, errs); err != nil {
 			return nil, err
 		}
@@ -427,10 +431,10 @@ func (o *Objects) updateOnce(ctx context.Context, key string, current *cacher.Ob
 			return nil, forbidden(err, o.group(), old.Name)
 		}
 	}
-	o.warn(ctx, s, obj, current.Obj)
+	o.warn(ctx, s, obj, before)
 	finish := func(bool) {}
 	if begin := o.Resource.Hooks.BeginUpdate; begin != nil {
-		if finish, err = begin(ctx, obj, current.Obj, w.DryRun); err != nil {
+		if finish, err = begin(ctx, obj, before, w.DryRun); err != nil {
 			return nil, err
 		}
 	}

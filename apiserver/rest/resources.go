@@ -78,7 +78,10 @@ func (s *Server) install(r *registry.Resource, codec *StorageCodec, cache *cache
 	s.objects[r.GVR] = o
 	own := r.View()
 	if !r.Unserved {
-		s.endpoints[r.GVR] = &endpoint{server: s, gvr: r.GVR, gvk: r.GVK(), objects: o, blank: r.New(), view: own, listed: r, gone: make(chan struct{})}
+		s.endpoints[r.GVR] = &endpoint{server: s, gvr: r.GVR, gvk: r.GVK(), objects: o, also: r.Self, blank: r.New(), view: own, listed: r, gone: make(chan struct{})}
+		if r.Self != nil && r.Self.Own != nil {
+			s.endpoints[r.GVR].view = r.Self.Own
+		}
 	}
 	for i := range r.Also {
 		also := &r.Also[i]
@@ -174,7 +177,7 @@ func (s *Server) Stored() ([]Stored, <-chan struct{}) {
 		if e.objects.Cache == nil {
 			continue
 		}
-		if other := byObjects[e.objects]; other == nil || e.also == nil || other.also != nil && e.gvr.Version < other.gvr.Version {
+		if other := byObjects[e.objects]; other == nil || e.gvr == e.objects.Resource.GVR || other.gvr != e.objects.Resource.GVR && e.gvr.Version < other.gvr.Version {
 			byObjects[e.objects] = e
 		}
 	}

@@ -18,7 +18,7 @@ import (
 // kinds that upstream stores as JSON.
 func (c *Codecs) Storage(r *registry.Resource) *StorageCodec {
 	s := &StorageCodec{codecs: c, gvk: r.GVK(), new: r.New, json: r.StoredAsJSON, as: r.StoredAs, others: map[schema.GroupVersionKind]*registry.Served{}}
-	if r.JSONOnly {
+	if s.read = r.Read; r.JSONOnly {
 		return s // custom resources read all their versions themselves
 	}
 	for _, list := range [][]registry.Served{r.AlsoStored, r.Also} {
@@ -38,6 +38,7 @@ type StorageCodec struct {
 	gvk    schema.GroupVersionKind
 	new    func() runtime.Object
 	json   bool
+	read   func(stored []byte) (runtime.Object, error)  // nil: by kind
 	as     *registry.Served                             // the version that is written, nil for gvk's
 	others map[schema.GroupVersionKind]*registry.Served // further versions that are read
 }
@@ -61,6 +62,13 @@ func (s *StorageCodec) Encode(obj runtime.Object) ([]byte, error) {
 
 // Decode returns the object with its type metadata set.
 func (s *StorageCodec) Decode(stored []byte) (runtime.Object, error) {
+	if s.read != nil {
+		obj, err := s.read(stored)
+		if err == nil {
+			ownership.Share(metaOf(obj).ManagedFields)
+		}
+		return obj, err
+	}
 	gvk, into := s.gvk, s.new()
 	var other *registry.Served
 	if len(s.others) > 0 {

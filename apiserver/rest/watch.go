@@ -150,19 +150,29 @@ func (wr *watcher) begin() {
 // initial writes what is there now as ADDED events.
 func (wr *watcher) initial(s cacher.Snapshot) bool {
 	prefix, start := wr.e.prefix(wr.q)
-	n, ok := 0, true
+	ok := true
+	batch := make([]*cacher.Object, 0, watchBatch)
+	write := func() bool {
+		ok = wr.e.prepare(batch) == nil
+		for _, o := range batch {
+			ok = ok && wr.object(watch.Added, o)
+		}
+		batch = batch[:0]
+		ok = ok && wr.send()
+		return ok
+	}
 	s.Each(prefix, start, func(o *cacher.Object) bool {
 		if !wr.q.matches(wr.e, o) {
 			return true
 		}
-		ok = wr.object(watch.Added, o)
-		if n++; n%watchBatch == 0 {
-			ok = ok && wr.send()
-		}
-		return ok
+		batch = append(batch, o)
+		return len(batch) < watchBatch || write()
 	})
+	if ok {
+		write()
+	}
 	wr.written = s.Rev
-	return ok && wr.send()
+	return ok
 }
 
 // run writes changes until the client goes, the time is up or the watch fell behind.
@@ -178,6 +188,9 @@ func (wr *watcher) run(ctx context.Context, source *cacher.Watch) {
 			if !errors.Is(err, cacher.ErrGone) {
 				wr.expired()
 			}
+			return
+		}
+		if !wr.prepare(batch) {
 			return
 		}
 		for i := range batch {
@@ -216,6 +229,20 @@ func (wr *watcher) run(ctx context.Context, source *cacher.Watch) {
 			}
 		}
 	}
+}
+
+// prepare converts the objects of many changes at once, where somebody else does that.
+func (wr *watcher) prepare(events []cacher.Event) bool {
+	if wr.e.also == nil || wr.e.also.Prepare == nil {
+		return true
+	}
+	var objects []*cacher.Object
+	for i := range events {
+		if e := &events[i]; e.Object.Rev > wr.after && wr.q.inScope(wr.e, e.Object) && !e.Deleted {
+			objects = append(objects, e.Object)
+		}
+	}
+	return len(objects) == 0 || wr.e.prepare(objects) == nil
 }
 
 // event writes a change as this watch sees it: an object that begins to match

@@ -241,7 +241,11 @@ func (e *endpoint) updateScale(w http.ResponseWriter, r *http.Request, c *call, 
 }
 
 func (e *endpoint) writeScale(w http.ResponseWriter, r *http.Request, obj *cacher.Object, code int) error {
-	s, err := e.view.Scale.Get(obj.Obj)
+	current, err := e.objects.hub(obj.Obj)
+	if err != nil {
+		return err
+	}
+	s, err := e.view.Scale.Get(current)
 	if err != nil {
 		return err
 	}
