@@ -85,6 +85,10 @@ surface: ## what upstream serves (paths, verbs, names), written down again from 
 operator: ## a controller-runtime operator's suite, written for envtest, on apitest
 	@cd test/operator && go test -count=1 $(TESTFLAGS) .
 
+.PHONY: extension
+extension: ## upstream's sample API server behind the aggregation layer
+	@cd test/extension && go test -count=1 $(TESTFLAGS) .
+
 .PHONY: csi-sanity
 csi-sanity: ## the storage community's suite for drivers, against the built-in one (as root)
 	@cd test/csi-sanity && go test -count=1 $(TESTFLAGS) .

@@ -165,6 +165,7 @@ func (s *Server) reconcile(ctx context.Context, running *sync.WaitGroup, first b
 	all := s.list()
 	s.register(ctx, all, first)
 	there := map[string]bool{}
+	var begun []func()
 	for _, a := range all {
 		if a.Spec.Service == nil || a.DeletionTimestamp != nil || a.Spec.Group == "" {
 			s.markLocal(ctx, a)
@@ -182,7 +183,7 @@ func (s *Server) reconcile(ctx context.Context, running *sync.WaitGroup, first b
 		r := s.remote(a)
 		r.stop = stop
 		s.remotes[a.Name] = r
-		running.Go(func() { s.keep(own, r) })
+		begun = append(begun, func() { s.keep(own, r) })
 	}
 	for name, r := range s.remotes {
 		if !there[name] {
@@ -196,6 +197,10 @@ func (s *Server) reconcile(ctx context.Context, running *sync.WaitGroup, first b
 	}
 	s.backends.Store(&backends)
 	s.publish()
+	// Whoever reads what they find out is served accordingly.
+	for _, keep := range begun {
+		running.Go(keep)
+	}
 }
 
 // publish makes the table anew.

@@ -22,7 +22,7 @@ type Config struct {
 	Tokens authenticator.Token
 	// Audiences are the API server's own.
 	Audiences []string
-	Authz  authz.Mode
+	Authz     authz.Mode
 	// Rules lists the rules that apply to a user in a namespace.
 	Rules func(u user.Info, namespace string) []rbacv1.PolicyRule
 }
