@@ -81,6 +81,10 @@ e2e: packages build $(GOTESTSUM) ## only the tests of the real binary and of the
 surface: ## what upstream serves (paths, verbs, names), written down again from its source
 	@cd test/surface/upstream && go run .
 
+.PHONY: kinds
+kinds: ## the rules of every kind against upstream's own, with thousands of objects that are nearly right
+	@cd test/kinds && go test -count=1 $(TESTFLAGS) -timeout 60m .
+
 .PHONY: operator
 operator: ## a controller-runtime operator's suite, written for envtest, on apitest
 	@cd test/operator && go test -count=1 $(TESTFLAGS) .

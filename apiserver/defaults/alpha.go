@@ -58,42 +58,45 @@ func dropAlphaVolume(s *corev1.VolumeSource) {
 	if s.EmptyDir != nil {
 		s.EmptyDir.Mode = nil
 	}
-	if s.Secret != nil {
+	dropOwners(s)
+}
+
+// dropOwners removes the owners of files. Of a volume, or a projected source, that is
+// of several types, which is refused later, only the first is looked at: upstream
+// tells of the owners in the others.
+func dropOwners(s *corev1.VolumeSource) {
+	switch {
+	case s.Secret != nil:
 		s.Secret.DefaultUser = nil
 		dropUsers(s.Secret.Items)
-	}
-	if s.ConfigMap != nil {
+	case s.ConfigMap != nil:
 		s.ConfigMap.DefaultUser = nil
 		dropUsers(s.ConfigMap.Items)
-	}
-	if s.DownwardAPI != nil {
+	case s.DownwardAPI != nil:
 		s.DownwardAPI.DefaultUser = nil
 		dropFileUsers(s.DownwardAPI.Items)
+	case s.Projected != nil:
+		s.Projected.DefaultUser = nil
+		for i := range s.Projected.Sources {
+			dropProjectedOwners(&s.Projected.Sources[i])
+		}
 	}
-	if s.Projected == nil {
-		return
-	}
-	s.Projected.DefaultUser = nil
-	for i := range s.Projected.Sources {
-		p := &s.Projected.Sources[i]
-		if p.Secret != nil {
-			dropUsers(p.Secret.Items)
-		}
-		if p.ConfigMap != nil {
-			dropUsers(p.ConfigMap.Items)
-		}
-		if p.DownwardAPI != nil {
-			dropFileUsers(p.DownwardAPI.Items)
-		}
-		if p.ServiceAccountToken != nil {
-			p.ServiceAccountToken.User = nil
-		}
-		if p.ClusterTrustBundle != nil {
-			p.ClusterTrustBundle.User = nil
-		}
-		if p.PodCertificate != nil {
-			p.PodCertificate.User = nil
-		}
+}
+
+func dropProjectedOwners(p *corev1.VolumeProjection) {
+	switch {
+	case p.Secret != nil:
+		dropUsers(p.Secret.Items)
+	case p.DownwardAPI != nil:
+		dropFileUsers(p.DownwardAPI.Items)
+	case p.ConfigMap != nil:
+		dropUsers(p.ConfigMap.Items)
+	case p.ServiceAccountToken != nil:
+		p.ServiceAccountToken.User = nil
+	case p.ClusterTrustBundle != nil:
+		p.ClusterTrustBundle.User = nil
+	case p.PodCertificate != nil:
+		p.PodCertificate.User = nil
 	}
 }
 

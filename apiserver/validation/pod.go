@@ -227,7 +227,8 @@ func (c *podSpecCheck) tolerationChanges(old []corev1.Toleration, at *field.Path
 
 func (c *podSpecCheck) gateChanges(old []corev1.PodSchedulingGate, at *field.Path) {
 	for i, gate := range c.spec.SchedulingGates {
-		if !slices.Contains(old, gate) {
+		// Of one that is there twice, the last counts; both are told of as duplicates.
+		if !slices.Contains(old, gate) && !slices.Contains(c.spec.SchedulingGates[i+1:], gate) {
 			c.forbidden(at.Index(i).Child("name"), fmt.Sprintf("only deletion is allowed, but found new scheduling gate '%s'", gate.Name))
 		}
 	}

@@ -273,6 +273,11 @@ func DriverName(name string, at *field.Path) field.ErrorList {
 	return append(errs, validate.MaxLength(context.Background(), operation.Operation{}, at, &name, nil, 63)...)
 }
 
+// ShortName checks a DNS label as upstream's generated rules do.
+func ShortName(name string, at *field.Path) field.ErrorList {
+	return validate.ShortName(context.Background(), operation.Operation{}, at, &name, nil)
+}
+
 // CSIDriverName checks the name of a CSI driver.
 func CSIDriverName(name string, at *field.Path) field.ErrorList {
 	var e errorList

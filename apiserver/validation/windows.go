@@ -49,7 +49,7 @@ func windowsUser(e *errorList, name string, at *field.Path) {
 		e.invalid(at, name, "runAsUserName cannot be an empty string")
 		return
 	case controlCharacters.MatchString(name):
-		e.invalid(at, name, "runAsUserName cannot contain control characters")
+		e.invalid(at, &name, "runAsUserName cannot contain control characters") // by pointer: printed as JSON, as upstream
 		return
 	case strings.Contains(user, `\`):
 		e.invalid(at, name, "runAsUserName cannot contain more than one backslash")

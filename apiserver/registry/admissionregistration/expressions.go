@@ -36,10 +36,11 @@ type expressions struct {
 	errs     field.ErrorList
 	declared cel.OptionalVariableDeclarations
 	compiler *cel.CompositedCompiler
+	plain    bool // there are no variables: nobody knows the word
 }
 
-func newExpressions(params bool) *expressions {
-	return &expressions{declared: cel.OptionalVariableDeclarations{HasParams: params, HasAuthorizer: true}}
+func newExpressions(params, variables bool) *expressions {
+	return &expressions{declared: cel.OptionalVariableDeclarations{HasParams: params, HasAuthorizer: true}, plain: !variables}
 }
 
 func (c *expressions) add(errs ...*field.Error) { c.errs = append(c.errs, errs...) }
@@ -73,7 +74,9 @@ func (c *expressions) report(at *field.Path, text string, err *celerrors.Error) 
 
 // compile checks an expression that must be of one of the types.
 func (c *expressions) compile(at *field.Path, text, shown string, declared cel.OptionalVariableDeclarations, kinds ...*celgo.Type) {
-	if c.ready(at) {
+	if c.plain {
+		c.report(at, shown, compiler().CompileCELExpression(&typed{text: text, kinds: kinds}, declared, environment.NewExpressions).Error)
+	} else if c.ready(at) {
 		c.report(at, shown, c.compiler.CompileCELExpression(&typed{text: text, kinds: kinds}, declared, environment.NewExpressions).Error)
 	}
 }

@@ -20,7 +20,7 @@ func validatePolicy(_ context.Context, p *admissionv1.ValidatingAdmissionPolicy)
 	at := field.NewPath("spec")
 	errs := policyHead(p.Spec.FailurePolicy, p.Spec.ParamKind, p.Spec.MatchConstraints, at)
 	errs = append(errs, validateConditions(at.Child("matchConditions"), p.Spec.MatchConditions)...)
-	c := newExpressions(p.Spec.ParamKind != nil)
+	c := newExpressions(p.Spec.ParamKind != nil, len(p.Spec.Variables) > 0)
 	c.variables(p.Spec.Variables, at.Child("variables"))
 	if len(p.Spec.Validations)+len(p.Spec.AuditAnnotations) == 0 {
 		const none = "validations or auditAnnotations must contain at least one item"
@@ -38,7 +38,7 @@ func validateMutatingPolicy(_ context.Context, p *admissionv1.MutatingAdmissionP
 	errs := policyHead(p.Spec.FailurePolicy, p.Spec.ParamKind, p.Spec.MatchConstraints, at)
 	errs = append(errs, mutableOnly(p.Spec.MatchConstraints, at.Child("matchConstraints"))...)
 	errs = append(errs, validateConditions(at.Child("matchConditions"), p.Spec.MatchConditions)...)
-	c := newExpressions(p.Spec.ParamKind != nil)
+	c := newExpressions(p.Spec.ParamKind != nil, len(p.Spec.Variables) > 0)
 	c.variables(p.Spec.Variables, at.Child("variables"))
 	if len(p.Spec.Mutations) == 0 {
 		c.add(field.Required(at.Child("mutations"), "mutations must contain at least one item"))

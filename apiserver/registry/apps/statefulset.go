@@ -142,7 +142,7 @@ func statefulSetSpec(spec, old *appsv1.StatefulSetSpec) field.ErrorList {
 	if spec.Ordinals != nil {
 		errs = append(errs, validation.Nonnegative(int64(spec.Ordinals.Start), at.Child("ordinals.start"))...)
 	}
-	if spec.ServiceName != "" && (old == nil || old.ServiceName != spec.ServiceName) {
+	if spec.ServiceName != "" && old == nil {
 		errs = append(errs, validation.DNSLabel(spec.ServiceName, at.Child("serviceName"))...)
 	}
 	template := statefulSetTemplate(spec)

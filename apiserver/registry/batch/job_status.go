@@ -86,8 +86,8 @@ func validateJobStatus(job, old *batchv1.Job) field.ErrorList {
 	if (finishedTurned || !validation.Equal(s.Terminating, o.Terminating)) && finished && *orZero(s.Terminating) > 0 {
 		invalid("terminating", s.Terminating, "terminating>0 is invalid for finished job")
 	}
-	if (activeChanged || !validation.Equal(s.Ready, o.Ready)) && *orZero(s.Ready) > s.Active {
-		invalid("ready", *orZero(s.Ready), "cannot set more ready pods than active")
+	if (activeChanged || !validation.Equal(s.Ready, o.Ready)) && s.Ready != nil && *s.Ready > s.Active {
+		invalid("ready", *s.Ready, "cannot set more ready pods than active")
 	}
 	if met && failed {
 		conditions("cannot set SuccessCriteriaMet=True and Failed=true conditions")

@@ -30,7 +30,7 @@ func clusterTrustBundles() *registry.Resource {
 			ValidateChange: func(_ context.Context, b, old *certificatesv1.ClusterTrustBundle) field.ErrorList {
 				return append(bundle(b, old), validation.Immutable(b.Spec.SignerName, old.Spec.SignerName, field.NewPath("spec", "signerName"))...)
 			},
-			Name:  validation.AnyName,
+			Name:  func(string, bool) []string { return nil }, // it depends on the signer, and is checked with the object
 			Fixed: registry.Traits{NoUnconditionalUpdate: true},
 		},
 		Also:             []registry.Served{beta},
@@ -47,8 +47,10 @@ func bundle(b, old *certificatesv1.ClusterTrustBundle) field.ErrorList {
 	if signer := b.Spec.SignerName; signer != "" {
 		errs = append(errs, validation.SignerName(field.NewPath("spec", "signerName"), signer)...)
 	}
-	for _, m := range validation.ClusterTrustBundleName(b.Name, b.Spec.SignerName) {
-		errs = append(errs, field.Invalid(field.NewPath("metadata", "name"), b.Name, m))
+	if b.Name != "" {
+		for _, m := range validation.ClusterTrustBundleName(b.Name, b.Spec.SignerName) {
+			errs = append(errs, field.Invalid(field.NewPath("metadata", "name"), b.Name, m))
+		}
 	}
 	if old == nil || b.Spec.TrustBundle != old.Spec.TrustBundle {
 		errs = append(errs, anchors(b.Spec.TrustBundle, field.NewPath("spec", "trustBundle"))...)

@@ -24,19 +24,11 @@ func priorityLevel(pl *flowcontrolv1.PriorityLevelConfiguration) (errs field.Err
 	}
 	switch spec.Type {
 	case flowcontrolv1.PriorityLevelEnablementExempt:
-		if spec.Limited != nil {
-			errs = append(errs, field.Forbidden(at.Child("limited"), ""))
-		}
 		if e := spec.Exempt; e != nil {
 			errs = append(errs, shares(e.NominalConcurrencyShares, e.LendablePercent, at.Child("exempt"))...)
 		}
 	case flowcontrolv1.PriorityLevelEnablementLimited:
-		if spec.Exempt != nil {
-			errs = append(errs, field.Forbidden(at.Child("exempt"), ""))
-		}
-		if spec.Limited == nil {
-			errs = append(errs, field.Required(at.Child("limited"), ""))
-		} else {
+		if spec.Limited != nil {
 			errs = append(errs, limited(spec.Limited, at.Child("limited"))...)
 		}
 	case "":
@@ -45,8 +37,32 @@ func priorityLevel(pl *flowcontrolv1.PriorityLevelConfiguration) (errs field.Err
 		errs = append(errs, field.NotSupported(at.Child("type"), spec.Type,
 			[]flowcontrolv1.PriorityLevelEnablement{flowcontrolv1.PriorityLevelEnablementExempt, flowcontrolv1.PriorityLevelEnablementLimited}))
 	}
+	errs = append(errs, union(spec, at)...)
 	errs = append(errs, mandatoryLevel(pl, at)...)
 	return append(errs, priorityLevelStatus(pl)...)
+}
+
+// union checks that what is set is what the types say, also inside of a part that
+// should not be there.
+func union(spec *flowcontrolv1.PriorityLevelConfigurationSpec, at *field.Path) (errs field.ErrorList) {
+	part := func(has, wanted, must bool, at *field.Path) {
+		if has && !wanted {
+			errs = append(errs, field.Forbidden(at, ""))
+		}
+		if !has && wanted && must {
+			errs = append(errs, field.Required(at, ""))
+		}
+	}
+	part(spec.Exempt != nil, spec.Type == flowcontrolv1.PriorityLevelEnablementExempt, false, at.Child("exempt"))
+	part(spec.Limited != nil, spec.Type == flowcontrolv1.PriorityLevelEnablementLimited, true, at.Child("limited"))
+	if spec.Limited != nil {
+		r, p := &spec.Limited.LimitResponse, at.Child("limited", "limitResponse")
+		part(r.Queuing != nil, r.Type == flowcontrolv1.LimitResponseTypeQueue, true, p.Child("queuing"))
+		if r.Type == "" {
+			errs = append(errs, field.Required(p.Child("type"), ""))
+		}
+	}
+	return errs
 }
 
 func priorityLevelStatus(pl *flowcontrolv1.PriorityLevelConfiguration) field.ErrorList {
@@ -89,17 +105,11 @@ func limited(l *flowcontrolv1.LimitedPriorityLevelConfiguration, at *field.Path)
 	response, p := &l.LimitResponse, at.Child("limitResponse")
 	switch response.Type {
 	case flowcontrolv1.LimitResponseTypeReject:
-		if response.Queuing != nil {
-			errs = append(errs, field.Forbidden(p.Child("queuing"), ""))
-		}
 	case flowcontrolv1.LimitResponseTypeQueue:
-		if response.Queuing == nil {
-			errs = append(errs, field.Required(p.Child("queuing"), ""))
-		} else {
+		if response.Queuing != nil {
 			errs = append(errs, queuing(response.Queuing, p.Child("queuing"))...)
 		}
-	case "":
-		errs = append(errs, field.Required(p.Child("type"), ""))
+	case "": // as above
 	default:
 		errs = append(errs, field.NotSupported(p.Child("type"), response.Type,
 			[]flowcontrolv1.LimitResponseType{flowcontrolv1.LimitResponseTypeQueue, flowcontrolv1.LimitResponseTypeReject}))

@@ -17,10 +17,10 @@ import (
 func runtimeClasses() *registry.Resource {
 	s := registry.Funcs[*nodev1.RuntimeClass]{}
 	s.ValidateCreate = func(_ context.Context, class *nodev1.RuntimeClass) field.ErrorList {
-		return runtimeClass(class)
+		return runtimeClass(class, validation.ShortName)
 	}
 	s.ValidateChange = func(_ context.Context, class, old *nodev1.RuntimeClass) field.ErrorList {
-		return append(runtimeClass(class), validation.Frozen(class.Handler, old.Handler, field.NewPath("handler"))...)
+		return append(runtimeClass(class, validation.DNSLabel), validation.Frozen(class.Handler, old.Handler, field.NewPath("handler"))...)
 	}
 	s.WarningsFunc = func(_ context.Context, class, _ *nodev1.RuntimeClass) (list []string) {
 		if class.Scheduling == nil {
@@ -44,11 +44,13 @@ func runtimeClasses() *registry.Resource {
 	}
 }
 
-func runtimeClass(class *nodev1.RuntimeClass) (errs field.ErrorList) {
+// runtimeClass checks a class, and the name of its handler by a rule: upstream says
+// the same in other words on create and on update.
+func runtimeClass(class *nodev1.RuntimeClass, name func(string, *field.Path) field.ErrorList) (errs field.ErrorList) {
 	if at := field.NewPath("handler"); class.Handler == "" {
 		errs = append(errs, field.Required(at, ""))
 	} else {
-		errs = append(errs, validation.DNSLabel(class.Handler, at)...)
+		errs = append(errs, name(class.Handler, at)...)
 	}
 	if class.Overhead != nil {
 		errs = append(errs, validation.Overhead(class.Overhead.PodFixed, field.NewPath("overhead"))...)

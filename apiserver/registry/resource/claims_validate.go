@@ -136,7 +136,9 @@ func claimStatus(c, old *resourcev1.ResourceClaim) field.ErrorList {
 	switch names := requestsOf(&c.Spec.Devices); {
 	case s.Allocation == nil:
 	case old.Status.Allocation != nil:
-		errs = append(errs, validation.Frozen(s.Allocation, old.Status.Allocation, at.Child("allocation"))...)
+		if !validation.Equal(s.Allocation, old.Status.Allocation) {
+			errs = append(errs, field.Invalid(at.Child("allocation"), nil, "field cannot be modified once set"))
+		}
 	default:
 		errs = append(errs, names.allocation(s.Allocation, at.Child("allocation"))...)
 	}

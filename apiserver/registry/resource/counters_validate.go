@@ -4,6 +4,8 @@ import (
 	resourcev1 "k8s.io/api/resource/v1"
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/periplus/periplus/apiserver/validation"
 )
 
 // counters checks the counters of a set: shared ones, or those that a device takes.
@@ -15,7 +17,7 @@ func counters(m map[string]resourcev1.Counter, most int, at *field.Path) (errs f
 		return field.ErrorList{field.TooMany(at, len(m), most)}
 	}
 	for _, name := range sortedKeys(m) {
-		errs = append(errs, shortName(name, at)...)
+		errs = append(errs, validation.ShortName(name, at)...)
 	}
 	return errs
 }
@@ -25,7 +27,7 @@ func counterSetName(name string, at *field.Path) field.ErrorList {
 	if name == "" {
 		return field.ErrorList{field.Required(at, "")}
 	}
-	return shortName(name, at)
+	return validation.ShortName(name, at)
 }
 
 func sharedCounters(sets []resourcev1.CounterSet, at *field.Path) field.ErrorList {

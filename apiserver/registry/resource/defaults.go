@@ -21,9 +21,20 @@ func defaultRequests(spec *resourcev1.ResourceClaimSpec) {
 		r := &spec.Devices.Requests[i]
 		if r.Exactly != nil {
 			one(&r.Exactly.AllocationMode, &r.Exactly.Count)
+			equalTolerations(r.Exactly.Tolerations)
 		}
 		for j := range r.FirstAvailable {
 			one(&r.FirstAvailable[j].AllocationMode, &r.FirstAvailable[j].Count)
+			equalTolerations(r.FirstAvailable[j].Tolerations)
+		}
+	}
+}
+
+// equalTolerations compare values unless they say otherwise.
+func equalTolerations(list []resourcev1.DeviceToleration) {
+	for i := range list {
+		if list[i].Operator == "" {
+			list[i].Operator = resourcev1.DeviceTolerationOpEqual
 		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 func deviceClasses() *registry.Resource {
 	s := kind.Counted(func(obj *resourcev1.DeviceClass) *resourcev1.DeviceClassSpec { return &obj.Spec })
+	s.Name = className
 	s.ValidateCreate = func(_ context.Context, c *resourcev1.DeviceClass) field.ErrorList { return deviceClass(&c.Spec, nil) }
 	s.ValidateChange = func(_ context.Context, c, old *resourcev1.DeviceClass) field.ErrorList {
 		return deviceClass(&c.Spec, &old.Spec)

@@ -5,6 +5,7 @@ import (
 
 	resourcev1 "k8s.io/api/resource/v1"
 	resourcev1beta2 "k8s.io/api/resource/v1beta2"
+	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/periplus/periplus/apiserver/registry"
@@ -23,6 +24,15 @@ func deviceTaintRules() *registry.Resource {
 	s.ValidateChange = func(_ context.Context, r, old *resourcev1.DeviceTaintRule) field.ErrorList {
 		return taintRule(&r.Spec, &old.Spec)
 	}
+	status := deviceTaintRuleHalves.StatusKeepingMeta()
+	status.ValidateChange = func(_ context.Context, r, _ *resourcev1.DeviceTaintRule) field.ErrorList {
+		at := field.NewPath("status", "conditions")
+		errs := metav1validation.ValidateConditions(r.Status.Conditions, at)
+		if n := len(r.Status.Conditions); n > resourcev1.DeviceTaintRuleStatusMaxConditions {
+			errs = append(errs, field.TooMany(at, n, resourcev1.DeviceTaintRuleStatusMaxConditions))
+		}
+		return errs
+	}
 	return &registry.Resource{
 		GVR:      version.WithResource("devicetaintrules"),
 		Kind:     "DeviceTaintRule",
@@ -32,6 +42,6 @@ func deviceTaintRules() *registry.Resource {
 		Strategy: s,
 		Also:     []registry.Served{beta2},
 		StoredAs: &beta2,
-		Status:   deviceTaintRuleHalves.StatusKeepingMeta(),
+		Status:   status,
 	}
 }

@@ -6,6 +6,8 @@ import (
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/operation"
 	"k8s.io/apimachinery/pkg/api/validate"
+	"k8s.io/apimachinery/pkg/api/validate/content"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
@@ -24,7 +26,10 @@ func uid[T ~string](id *T, at *field.Path) field.ErrorList {
 	return validate.UUID(context.Background(), operation.Operation{}, at, id, nil)
 }
 
-// shortName is the name of a counter or of a set of them.
-func shortName(name string, at *field.Path) field.ErrorList {
-	return validate.ShortName(context.Background(), operation.Operation{}, at, &name, nil)
+// className is the rule for names of classes.
+func className(name string, prefix bool) []string {
+	if prefix {
+		return apivalidation.NameIsDNSSubdomain(name, prefix)
+	}
+	return content.IsDNS1123Subdomain(name)
 }

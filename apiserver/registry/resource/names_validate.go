@@ -31,11 +31,22 @@ func list[T any](items []T, most int, key func(T) string, at *field.Path, check 
 		}
 		k := key(items[i])
 		if seen[k] {
-			errs = append(errs, field.Duplicate(at.Index(i), k))
+			errs = append(errs, field.Duplicate(at.Index(i), duplicate(items[i], k)))
 		}
 		seen[k] = true
 	}
 	return errs
+}
+
+// duplicate is what is shown of an item that is there twice: all of it where upstream's
+// generated rules look for it.
+func duplicate(item any, key string) any {
+	switch item.(type) {
+	case resourcev1.DeviceRequest, resourcev1.DeviceSubRequest, resourcev1.CounterSet, resourcev1.DeviceCounterConsumption,
+		resourcev1.ResourceClaimConsumerReference, resourcev1.AllocatedDeviceStatus:
+		return item
+	}
+	return key
 }
 
 func text(s string) string { return s }

@@ -18,13 +18,15 @@ func resourceClaimTemplates(objects registry.Reader) *registry.Resource {
 	s.PrepareUpdate = func(_ context.Context, t, old *resourcev1.ResourceClaimTemplate) {
 		dropAlphaClaim(&t.Spec.Spec, &old.Spec.Spec)
 	}
-	s.ValidateCreate = func(_ context.Context, t *resourcev1.ResourceClaimTemplate) field.ErrorList {
-		errs := adminAccess(objects, t.Namespace, &t.Spec.Spec)
-		errs = append(errs, validation.TemplateMeta(&t.Spec.ObjectMeta, field.NewPath("spec", "metadata"))...)
+	valid := func(t *resourcev1.ResourceClaimTemplate) field.ErrorList {
+		errs := validation.TemplateMeta(&t.Spec.ObjectMeta, field.NewPath("spec", "metadata"))
 		return append(errs, claimSpec(&t.Spec.Spec, field.NewPath("spec", "spec"))...)
 	}
+	s.ValidateCreate = func(_ context.Context, t *resourcev1.ResourceClaimTemplate) field.ErrorList {
+		return append(adminAccess(objects, t.Namespace, &t.Spec.Spec), valid(t)...)
+	}
 	s.ValidateChange = func(_ context.Context, t, old *resourcev1.ResourceClaimTemplate) field.ErrorList {
-		return validation.Immutable(t.Spec, old.Spec, field.NewPath("spec"))
+		return append(valid(t), validation.Immutable(t.Spec, old.Spec, field.NewPath("spec"))...)
 	}
 	return &registry.Resource{
 		GVR:        version.WithResource("resourceclaimtemplates"),

@@ -29,8 +29,8 @@ func resourceSlices() *registry.Resource {
 		create(ctx, slice)
 	}
 	s.PrepareUpdate = func(ctx context.Context, slice, old *resourcev1.ResourceSlice) {
+		update(ctx, slice, old) // what is dropped after it has counted, as upstream
 		dropAlphaSlice(&slice.Spec, &old.Spec)
-		update(ctx, slice, old)
 	}
 	s.WarningsFunc = func(_ context.Context, slice, _ *resourcev1.ResourceSlice) []string {
 		if name := slice.Spec.Driver; name != strings.ToLower(name) {

@@ -163,7 +163,7 @@ func attribute(a *resourcev1.DeviceAttribute, at *field.Path) (errs field.ErrorL
 		{"ints", a.IntValues != nil}, {"bools", a.BoolValues != nil}, {"strings", a.StringValues != nil}, {"versions", a.VersionValues != nil},
 	} {
 		if v.given {
-			set = append(set, "`"+v.name+"`")
+			set = append(set, v.name)
 		}
 	}
 	long := func(value string, p *field.Path) {

@@ -130,7 +130,10 @@ func validateCSINodeUpdate(ctx context.Context, n, old *storagev1.CSINode) field
 
 func validateVolumeAttachment(_ context.Context, va *storagev1.VolumeAttachment) field.ErrorList {
 	at := field.NewPath("spec")
-	errs := validation.DriverName(va.Spec.Attacher, at.Child("attacher"))
+	return append(validation.DriverName(va.Spec.Attacher, at.Child("attacher")), attachment(va, at)...)
+}
+
+func attachment(va *storagev1.VolumeAttachment, at *field.Path) (errs field.ErrorList) {
 	source, p := va.Spec.Source, at.Child("source")
 	switch {
 	case source.InlineVolumeSpec == nil && source.PersistentVolumeName == nil:
@@ -175,6 +178,8 @@ func attachmentStatus(s *storagev1.VolumeAttachmentStatus) (errs field.ErrorList
 	return errs
 }
 
-func validateVolumeAttachmentUpdate(ctx context.Context, va, old *storagev1.VolumeAttachment) field.ErrorList {
-	return append(validateVolumeAttachment(ctx, va), validation.Frozen(va.Spec, old.Spec, field.NewPath("spec"))...)
+func validateVolumeAttachmentUpdate(_ context.Context, va, old *storagev1.VolumeAttachment) field.ErrorList {
+	at := field.NewPath("spec")
+	errs := append(validation.CSIDriverName(va.Spec.Attacher, at.Child("attacher")), attachment(va, at)...)
+	return append(errs, validation.Frozen(va.Spec, old.Spec, field.NewPath("spec"))...)
 }
