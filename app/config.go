@@ -85,7 +85,8 @@ type Config struct {
 	EtcdCert      string   `json:"etcd-certfile,omitempty"`
 	EtcdKey       string   `json:"etcd-keyfile,omitempty"`
 
-	ProxyConfig `json:",inline"`
+	AuthenticationConfig `json:",inline"`
+	ProxyConfig          `json:",inline"`
 
 	// Controllers switches controllers on and off: "*", "name", "-name".
 	Controllers []string `json:"controllers,omitempty"`
@@ -134,7 +135,7 @@ func Defaults() Config {
 		APIPort: 6443, KubeletPort: 10250, IngressHTTPPort: 80, IngressHTTPSPort: 443,
 		ClusterCIDR: "10.42.0.0/16", ServiceCIDR: "10.43.0.0/16", ClusterDNS: "10.43.0.10", ClusterDomain: "cluster.local",
 		PodNetwork: "vxlan", ProxyMode: "nftables", Controllers: []string{"*"}, CgroupRoot: "/", ResolvConf: "/etc/resolv.conf",
-		ProxyConfig: defaultProxyConfig(), LogLevel: "info", LogFormat: "text",
+		AuthenticationConfig: defaultAuthenticationConfig(), ProxyConfig: defaultProxyConfig(), LogLevel: "info", LogFormat: "text",
 	}
 }
 
@@ -200,7 +201,7 @@ func (c *Config) Validate() error {
 	if _, err := c.runtimeConfig(); err != nil {
 		errs = append(errs, err)
 	}
-	errs = append(errs, c.ProxyConfig.validate())
+	errs = append(errs, c.AuthenticationConfig.validate(), c.ProxyConfig.validate())
 	pods := prefixOf(c.ClusterCIDR, "cluster-cidr", bad)
 	services := prefixOf(c.ServiceCIDR, "service-cidr", bad)
 	if pods.IsValid() && services.IsValid() {

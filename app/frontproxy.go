@@ -81,8 +81,12 @@ func (id *identities) openProxy(dir string) (err error) {
 func (s *controlPlane) trust() (aggregator.Trust, error) {
 	c := &s.config.ProxyConfig
 	t := aggregator.Trust{
-		ClientCA: s.id.ca.PEM, ProxyCA: s.id.proxyCA.PEM, ProxyNames: c.RequestHeaderNames,
+		ProxyCA: s.id.proxyCA.PEM, ProxyNames: c.RequestHeaderNames,
 		UserHeaders: c.RequestHeaderUsers, UIDHeaders: c.RequestHeaderUIDs, GroupHeaders: c.RequestHeaderGroups, ExtraPrefixes: c.RequestHeaderExtras,
+	}
+	var err error
+	if _, t.ClientCA, err = s.clientCAs(); err != nil {
+		return t, err
 	}
 	if c.RequestHeaderCA == "" {
 		if len(t.ProxyNames) == 0 {
@@ -90,7 +94,6 @@ func (s *controlPlane) trust() (aggregator.Trust, error) {
 		}
 		return t, nil
 	}
-	var err error
 	if t.ProxyCA, err = os.ReadFile(c.RequestHeaderCA); err != nil {
 		return t, fmt.Errorf("requestheader-client-ca-file: %w", err)
 	}

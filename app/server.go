@@ -106,17 +106,27 @@ func (s *controlPlane) apiStage() stage {
 			_ = listener.Close()
 			return err
 		}
+		authentication, err := s.config.options(trust)
+		if err != nil {
+			_ = listener.Close()
+			return err
+		}
+		clients, _, err := s.clientCAs()
+		if err != nil {
+			_ = listener.Close()
+			return err
+		}
 		proxy, err := s.proxyClient()
 		if err != nil {
 			_ = listener.Close()
 			return err
 		}
 		s.api, err = apiserver.New(apiserver.Config{
-			Trust: trust, ProxyClient: proxy, AggregateByClusterIP: !s.config.AggregatorRouting,
+			Authentication: authentication, Trust: trust, ProxyClient: proxy, AggregateByClusterIP: !s.config.AggregatorRouting,
 			Store: s.store, Version: Version,
 			Advertise:    s.advertise(),
 			ServiceCIDRs: []netip.Prefix{netip.MustParsePrefix(s.config.ServiceCIDR)},
-			Certificate:  s.id.apiserver.Server, ClientCAs: s.id.ca.Pool(), KubeletTLS: s.id.kubeletTLS(),
+			Certificate:  s.id.apiserver.Server, ClientCAs: clients, KubeletTLS: s.id.kubeletTLS(),
 			ServiceAccountKey: s.id.accounts, Issuer: "https://kubernetes.default.svc." + s.config.ClusterDomain,
 			Journey: s.record, Shared: s.quorum != nil, RuntimeConfig: versions, Components: s.components(), LogDir: filepath.Dir(s.config.logsDir()),
 			Extra: map[string]http.Handler{journey.Path: http.HandlerFunc(s.serveJourneys), quorumPath: http.HandlerFunc(s.serveQuorum)}, Plugins: s.plugins(), Log: s.log.With(base.KeyComponent, "apiserver"),
@@ -127,6 +137,7 @@ func (s *controlPlane) apiStage() stage {
 		}
 		return base.RunAll(ctx,
 			base.Component{Name: "serve", Run: func(ctx context.Context) error { return s.api.Run(ctx, listener) }},
+			base.Component{Name: "reload files", Run: s.reloadAuthentication},
 			base.Component{Name: "ready", Run: func(ctx context.Context) error {
 				select {
 				case <-s.api.Ready():
