@@ -28,7 +28,7 @@ func (names) Decode(stored []byte) (runtime.Object, error) {
 func TestBurstIsForgotten(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		c := newCache(Root+"maps/", names{}, slog.New(slog.DiscardHandler))
+		c := newCache(Root+"maps/", names{}, slog.New(slog.DiscardHandler), &kept{})
 		const changes = 1000
 		rev := int64(0)
 		for range changes {

@@ -48,6 +48,7 @@ type Cache struct {
 	prefix string // with a trailing slash
 	codec  Codec
 	log    *slog.Logger
+	kept   *kept
 
 	mu      sync.RWMutex
 	tree    *btree.BTreeG[*Object]
@@ -66,9 +67,9 @@ type Cache struct {
 
 func byKey(a, b *Object) bool { return a.Key < b.Key }
 
-func newCache(prefix string, codec Codec, log *slog.Logger) *Cache {
+func newCache(prefix string, codec Codec, log *slog.Logger, kept *kept) *Cache {
 	return &Cache{
-		prefix: prefix, codec: codec, log: log,
+		prefix: prefix, codec: codec, log: log, kept: kept,
 		tree: btree.NewG(32, byKey), changed: make(chan struct{}),
 		pending: map[string][]*Pending{},
 	}
@@ -178,6 +179,7 @@ func (c *Cache) decode(e store.Entry) (*Object, *Pending) {
 		c.log.Error("stored object cannot be used", base.KeyKey, e.Key, base.KeyError, err)
 		return nil, nil
 	}
+	o.kept = c.kept
 	return o, p
 }
 
@@ -306,7 +308,11 @@ func recode(o *Object, codec Codec) (*Object, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newObject(store.Entry{Key: o.Key, Value: o.stored, Mod: o.Rev}, obj)
+	again, err := newObject(store.Entry{Key: o.Key, Value: o.stored, Mod: o.Rev}, obj)
+	if err == nil {
+		again.kept = o.kept
+	}
+	return again, err
 }
 
 // recode replaces all objects by what codec makes of them; fresh holds those that

@@ -21,6 +21,7 @@ type Object struct {
 	stored []byte // as in the store: without its resource version
 
 	encodings [formats]atomic.Pointer[[]byte]
+	kept      *kept                  // where encodings are accounted for; nil: nowhere
 	left      atomic.Pointer[Object] // see Event.Left
 }
 
@@ -33,19 +34,6 @@ const (
 	Protobuf
 	formats
 )
-
-// Encoded returns the object in a format, produced by encode the first time.
-func (o *Object) Encoded(f Format, encode func(runtime.Object) ([]byte, error)) ([]byte, error) {
-	if b := o.encodings[f].Load(); b != nil {
-		return *b, nil
-	}
-	b, err := encode(o.Obj)
-	if err != nil {
-		return nil, err
-	}
-	o.encodings[f].Store(&b)
-	return b, nil
-}
 
 // Stored returns the bytes in the store, which lack the resource version.
 func (o *Object) Stored() []byte { return o.stored }
@@ -74,5 +62,5 @@ func (o *Object) Gone(rev int64) *Object {
 	obj := again.Interface().(runtime.Object)
 	meta := obj.(metav1.ObjectMetaAccessor).GetObjectMeta()
 	meta.SetResourceVersion(strconv.FormatInt(rev, 10))
-	return &Object{Obj: obj, Meta: meta, Key: o.Key, Rev: rev, stored: o.stored}
+	return &Object{Obj: obj, Meta: meta, Key: o.Key, Rev: rev, stored: o.stored, kept: o.kept}
 }

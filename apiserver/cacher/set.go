@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/periplus/periplus/base"
@@ -21,27 +22,38 @@ const Root = "/registry/"
 type Set struct {
 	store store.Store
 	log   *slog.Logger
+	kept  kept
 
-	mu      sync.Mutex
-	caches  map[string]*Cache // by prefix below Root, without slashes at the ends
-	loaded  bool
-	rev     int64 // every cache has all changes up to it
-	changed chan struct{}
-	buffer  map[*Cache][]store.Event // changes kept back for caches that are loading
+	mu     sync.Mutex
+	caches map[string]*Cache // by prefix below Root, without slashes at the ends
+	loaded bool
+	buffer map[*Cache][]store.Event // changes kept back for caches that are loading
+
+	// at is read without the lock, which is held while changes are applied. It is
+	// written with the lock.
+	at atomic.Pointer[progress]
 
 	following     chan struct{} // closed when the store is followed
 	followingOnce sync.Once
 }
 
+// progress is how far the caches are.
+type progress struct {
+	rev     int64         // every cache has all changes up to it
+	changed chan struct{} // closed when there is a newer one
+}
+
 // NewSet returns a set without caches over s.
 func NewSet(s store.Store, log *slog.Logger) *Set {
-	return &Set{store: s, log: log, caches: map[string]*Cache{}, changed: make(chan struct{}), buffer: map[*Cache][]store.Event{}, following: make(chan struct{})}
+	out := &Set{store: s, log: log, caches: map[string]*Cache{}, buffer: map[*Cache][]store.Event{}, following: make(chan struct{})}
+	out.at.Store(&progress{changed: make(chan struct{})})
+	return out
 }
 
 // Add makes the cache of a resource. Before Run it is filled by Run; afterwards
 // it is filled before Add returns.
 func (s *Set) Add(ctx context.Context, prefix string, codec Codec) (*Cache, error) {
-	c := newCache(Root+prefix+"/", codec, s.log)
+	c := newCache(Root+prefix+"/", codec, s.log, &s.kept)
 	s.mu.Lock()
 	if _, taken := s.caches[prefix]; taken {
 		s.mu.Unlock()
@@ -70,7 +82,7 @@ func (s *Set) Add(ctx context.Context, prefix string, codec Codec) (*Cache, erro
 			c.apply([]store.Event{e}, e.Mod)
 		}
 	}
-	c.advance(s.rev)
+	c.advance(s.Rev())
 	return c, nil
 }
 
@@ -137,7 +149,7 @@ func (s *Set) Run(ctx context.Context) error {
 	retry := time.Duration(0)
 	for ctx.Err() == nil {
 		s.mu.Lock()
-		loaded, from := s.loaded, s.rev
+		loaded, from := s.loaded, s.Rev()
 		s.mu.Unlock()
 		var err error
 		if !loaded {
@@ -190,12 +202,12 @@ func (s *Set) apply(events []store.Event, rev int64) {
 }
 
 func (s *Set) advanceLocked(rev int64) {
-	if rev <= s.rev {
+	before := s.at.Load()
+	if rev <= before.rev {
 		return
 	}
-	s.rev = rev
-	close(s.changed)
-	s.changed = make(chan struct{})
+	s.at.Store(&progress{rev, make(chan struct{})})
+	close(before.changed)
 }
 
 // findLocked returns the cache that key belongs to: its path has one to three
@@ -221,25 +233,19 @@ func (s *Set) findLocked(key string) *Cache {
 }
 
 // Rev is the revision up to which every cache has all changes.
-func (s *Set) Rev() int64 {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.rev
-}
+func (s *Set) Rev() int64 { return s.at.Load().rev }
 
 // Wait blocks until every cache has all changes up to rev.
 func (s *Set) Wait(ctx context.Context, rev int64) error {
 	for {
-		s.mu.Lock()
-		now, changed := s.rev, s.changed
-		s.mu.Unlock()
-		if now >= rev {
+		now := s.at.Load()
+		if now.rev >= rev {
 			return nil
 		}
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-changed:
+		case <-now.changed:
 		}
 	}
 }
@@ -255,7 +261,6 @@ func (s *Set) Sync(ctx context.Context) error {
 
 // Advanced returns the present revision and a channel closed when it grows.
 func (s *Set) Advanced() (int64, <-chan struct{}) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.rev, s.changed
+	now := s.at.Load()
+	return now.rev, now.changed
 }

@@ -92,36 +92,6 @@ func (c *Codecs) EncodeProtobuf(obj runtime.Object) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// withRevision returns stored protobuf bytes with the resource version set, by
-// appending to the object: protobuf merges repeated embedded messages, so
-// metadata (field 1) { resourceVersion (field 6) } is added to what is there.
-//
-//	"k8s\0" | Unknown { typeMeta (1), raw (2) = object … + 0A len 32 len "rev" , … }
-func withRevision(stored []byte, rev int64) ([]byte, error) {
-	var u runtime.Unknown
-	if !bytes.HasPrefix(stored, protobufPrefix) {
-		return nil, fmt.Errorf("stored object is not protobuf")
-	}
-	if err := u.Unmarshal(stored[len(protobufPrefix):]); err != nil {
-		return nil, err
-	}
-	u.Raw = appendRevision(append([]byte(nil), u.Raw...), rev)
-	size := u.Size()
-	out := make([]byte, len(protobufPrefix)+size)
-	copy(out, protobufPrefix)
-	if _, err := u.MarshalToSizedBuffer(out[len(protobufPrefix):]); err != nil {
-		return nil, err
-	}
-	return out, nil
-}
-
-func appendRevision(raw []byte, rev int64) []byte {
-	var digits [20]byte
-	s := strconv.AppendInt(digits[:0], rev, 10)
-	raw = append(raw, 0x0A, byte(len(s)+2), 0x32, byte(len(s)))
-	return append(raw, s...)
-}
-
 // rawOf returns the object's own message inside a protobuf envelope.
 func rawOf(envelope []byte) ([]byte, error) {
 	var u runtime.Unknown

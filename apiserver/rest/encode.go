@@ -1,7 +1,6 @@
 package rest
 
 import (
-	"bytes"
 	"net/http"
 	"strconv"
 
@@ -59,8 +58,9 @@ func (o *Objects) hub(obj runtime.Object) (runtime.Object, error) {
 }
 
 // encodeItem returns an object in the endpoint's version and a media type. For
-// the version that an object is kept in the bytes are made once and shared.
-func (e *endpoint) encodeItem(media string, obj *cacher.Object) ([]byte, error) {
+// the version that an object is kept in the bytes are made once and shared. now says
+// that it is of a change, which others read at the same time.
+func (e *endpoint) encodeItem(media string, obj *cacher.Object, now bool) ([]byte, error) {
 	codecs := e.server.codecs
 	if e.also != nil && !e.has(obj) {
 		out, err := e.served(obj)
@@ -71,22 +71,20 @@ func (e *endpoint) encodeItem(media string, obj *cacher.Object) ([]byte, error) 
 	}
 	switch media {
 	case mediaProtobuf:
-		return obj.Encoded(cacher.Protobuf, func(o runtime.Object) ([]byte, error) {
-			if stored := obj.Stored(); obj.Rev != 0 && e.objects.codec.isPlain(stored) {
-				return withRevision(stored, obj.Rev)
-			}
-			return codecs.EncodeProtobuf(o)
-		})
+		if m, ok := e.message(obj); ok {
+			return m.append(make([]byte, 0, m.size())), nil
+		}
+		return obj.Encoded(cacher.Protobuf, now, codecs.EncodeProtobuf)
 	case mediaCBOR:
 		return codecs.EncodeCBOR(obj.Obj)
 	case mediaYAML:
-		j, err := obj.Encoded(cacher.JSON, codecs.EncodeJSON)
+		j, err := obj.Encoded(cacher.JSON, now, codecs.EncodeJSON)
 		if err != nil {
 			return nil, err
 		}
 		return yaml.JSONToYAML(j)
 	default:
-		return obj.Encoded(cacher.JSON, codecs.EncodeJSON)
+		return obj.Encoded(cacher.JSON, now, codecs.EncodeJSON)
 	}
 }
 
@@ -96,7 +94,14 @@ func (e *endpoint) writeObject(w http.ResponseWriter, r *http.Request, c *call, 
 	var err error
 	switch c.format.as {
 	case "":
-		body, err = e.encodeItem(c.format.media, obj)
+		if m, ok := e.message(obj); ok && c.format.media == mediaProtobuf {
+			b := getBuffer()
+			*b = m.append(*b)
+			writeBytes(w, r, c.format, code, *b)
+			putBuffer(b)
+			return nil
+		}
+		body, err = e.encodeItem(c.format.media, obj, false)
 	case "Table":
 		table, terr := e.table(c, &page{items: []*cacher.Object{obj}, rev: obj.Rev}, true)
 		if terr != nil {
@@ -144,13 +149,13 @@ func (e *endpoint) writeList(w http.ResponseWriter, r *http.Request, c *call, p 
 		}
 		return e.writeEncoded(w, r, c, list)
 	}
-	var body []byte
-	var err error
 	if c.format.media == mediaProtobuf {
-		body, err = e.listProtobuf(p)
-	} else {
-		body, err = e.listJSON(p)
+		return e.writeListProtobuf(w, r, c, p)
 	}
+	if c.format.media == mediaJSON && len(p.items) > fewItems && !forEyes(r) {
+		return e.streamListJSON(w, r, c, p)
+	}
+	body, err := e.listJSON(p)
 	if err == nil && c.format.media == mediaYAML {
 		body, err = yaml.JSONToYAML(body)
 	}
@@ -179,84 +184,6 @@ func (p *page) meta() metav1.ListMeta {
 		m.ResourceVersion = strconv.FormatInt(p.rev, 10)
 	}
 	return m
-}
-
-// listJSON joins the items' shared encodings: {"kind":…,"items":[{…},{…}]}.
-// Items of built-in kinds lose their leading kind and apiVersion, as upstream.
-func (e *endpoint) listJSON(p *page) ([]byte, error) {
-	head, err := e.server.codecs.EncodeJSON(&metav1.PartialObjectMetadataList{
-		TypeMeta: metav1.TypeMeta{APIVersion: e.gvk.GroupVersion().String(), Kind: e.objects.Resource.ListKindOf()},
-		ListMeta: p.meta(),
-	})
-	if err != nil {
-		return nil, err
-	}
-	head = head[:bytes.LastIndex(head, []byte(`"items":`))]
-	size := len(head) + 16
-	items := make([][]byte, len(p.items))
-	typeMeta := []byte(`{"kind":"` + e.gvk.Kind + `","apiVersion":"` + e.gvk.GroupVersion().String() + `",`)
-	for i, obj := range p.items {
-		item, err := e.encodeItem(mediaJSON, obj)
-		if err != nil {
-			return nil, err
-		}
-		items[i] = item
-		size += len(item) + 1
-	}
-	out := make([]byte, 0, size)
-	out = append(out, head...)
-	out = append(out, `"items":[`...)
-	for i, item := range items {
-		if i > 0 {
-			out = append(out, ',')
-		}
-		if !e.objects.Resource.KeepItemType {
-			if rest, ok := bytes.CutPrefix(item, typeMeta); ok {
-				out = append(out, '{')
-				item = rest
-			}
-		}
-		out = append(out, item...)
-	}
-	return append(out, ']', '}'), nil
-}
-
-// listProtobuf joins the items' messages: a List is ListMeta (field 1) and
-// items (field 2, repeated), in the Unknown envelope.
-func (e *endpoint) listProtobuf(p *page) ([]byte, error) {
-	meta := p.meta()
-	head, err := meta.Marshal()
-	if err != nil {
-		return nil, err
-	}
-	raws := make([][]byte, len(p.items))
-	size := 1 + uvarintLen(len(head)) + len(head)
-	for i, obj := range p.items {
-		item, err := e.encodeItem(mediaProtobuf, obj)
-		if err != nil {
-			return nil, err
-		}
-		if raws[i], err = rawOf(item); err != nil {
-			return nil, err
-		}
-		size += 1 + uvarintLen(len(raws[i])) + len(raws[i])
-	}
-	envelope := runtime.Unknown{TypeMeta: runtime.TypeMeta{APIVersion: e.gvk.GroupVersion().String(), Kind: e.objects.Resource.ListKindOf()}}
-	typeMeta, err := envelope.TypeMeta.Marshal()
-	if err != nil {
-		return nil, err
-	}
-	out := make([]byte, 0, size+len(typeMeta)+32)
-	out = append(out, protobufPrefix...)
-	out = appendMessage(out, 1, typeMeta)
-	out = append(out, 2<<3|2)
-	out = appendUvarint(out, size)
-	out = appendMessage(out, 1, head)
-	for _, raw := range raws {
-		out = appendMessage(out, 2, raw)
-	}
-	// contentEncoding and contentType are empty, as upstream writes them.
-	return append(out, 3<<3|2, 0, 4<<3|2, 0), nil
 }
 
 func appendMessage(out []byte, fieldNumber byte, m []byte) []byte {

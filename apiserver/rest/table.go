@@ -55,7 +55,7 @@ func (e *endpoint) rowObject(c *call, obj *cacher.Object) (runtime.RawExtension,
 	case metav1.IncludeNone:
 		return runtime.RawExtension{}, nil
 	case metav1.IncludeObject:
-		raw, err := e.encodeItem(mediaJSON, obj)
+		raw, err := e.encodeItem(mediaJSON, obj, false)
 		return runtime.RawExtension{Raw: raw}, err
 	default:
 		raw, err := json.Marshal(partial(c.format, obj))

@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"strconv"
+	"sync"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -43,8 +44,8 @@ type watcher struct {
 	headed  bool  // a table's columns have been sent
 	after   int64 // changes up to this revision are not wanted
 	written int64
-	buf     bytes.Buffer
-	stuck   *time.Timer // runs while the client is being written to; nil before the first time
+	buf     *bytes.Buffer // frames that have not been sent; nil: there are none
+	stuck   *time.Timer   // runs while the client is being written to; nil before the first time
 }
 
 // watch serves a watch: what is there now if the client asks for it, then
@@ -65,13 +66,6 @@ func (e *endpoint) watch(w http.ResponseWriter, r *http.Request, c *call) error 
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), timeout)
 	defer cancel()
-	go func() {
-		select {
-		case <-e.server.config.Stop:
-			cancel()
-		case <-ctx.Done():
-		}
-	}()
 
 	wr := &watcher{e: e, c: c, q: q, w: w, r: r, frame: frameJSON}
 	switch c.format.media {
@@ -199,7 +193,7 @@ func (wr *watcher) run(ctx context.Context, source *cacher.Watch) {
 			}
 		}
 		if len(batch) > 0 {
-			if !wr.send() {
+			if !wr.send() || ctx.Err() != nil || wr.stopping() {
 				return
 			}
 			continue
@@ -216,6 +210,8 @@ func (wr *watcher) run(ctx context.Context, source *cacher.Watch) {
 		}
 		select {
 		case <-ctx.Done():
+			return
+		case <-wr.e.server.config.Stop:
 			return
 		case <-wait:
 		case <-gone: // what has happened so far is still told
@@ -245,6 +241,16 @@ func (wr *watcher) prepare(events []cacher.Event) bool {
 	return len(objects) == 0 || wr.e.prepare(objects) == nil
 }
 
+// stopping reports whether the server is about to end.
+func (wr *watcher) stopping() bool {
+	select {
+	case <-wr.e.server.config.Stop:
+		return true
+	default:
+		return false
+	}
+}
+
 // event writes a change as this watch sees it: an object that begins to match
 // is ADDED, one that stops to is DELETED.
 func (wr *watcher) event(e *cacher.Event) bool {
@@ -271,11 +277,17 @@ func (q *query) inScope(e *endpoint, o *cacher.Object) bool { return q.matches(e
 
 func (wr *watcher) object(t watch.EventType, o *cacher.Object) bool {
 	wr.written = max(wr.written, o.Rev)
+	if wr.c.format.as == "" && wr.c.format.media == mediaProtobuf {
+		if m, ok := wr.e.message(o); ok {
+			frameMessage(wr.out(), t, &m)
+			return true
+		}
+	}
 	body, err := wr.encode(o)
 	if err != nil {
 		return false
 	}
-	wr.frame(&wr.buf, t, body)
+	wr.frame(wr.out(), t, body)
 	return true
 }
 
@@ -283,7 +295,7 @@ func (wr *watcher) encode(o *cacher.Object) ([]byte, error) {
 	c := wr.c
 	switch c.format.as {
 	case "":
-		return wr.e.encodeItem(c.format.media, o)
+		return wr.e.encodeItem(c.format.media, o, true)
 	case "Table":
 		table, err := wr.e.table(c, &page{items: []*cacher.Object{o}, rev: o.Rev}, !wr.headed)
 		if err != nil {
@@ -335,12 +347,23 @@ func (wr *watcher) plain(t watch.EventType, obj runtime.Object) bool {
 	if err != nil {
 		return false
 	}
-	wr.frame(&wr.buf, t, body)
+	wr.frame(wr.out(), t, body)
 	return true
 }
 
+// out is what the next frames go to.
+func (wr *watcher) out() *bytes.Buffer {
+	if wr.buf == nil {
+		wr.buf = frames.Get().(*bytes.Buffer)
+	}
+	return wr.buf
+}
+
+// frames are the buffers of watches that have something to send just now.
+var frames = sync.Pool{New: func() any { return &bytes.Buffer{} }}
+
 func (wr *watcher) send() bool {
-	if wr.buf.Len() == 0 {
+	if wr.buf == nil {
 		return true
 	}
 	if wr.stuck == nil {
@@ -352,10 +375,11 @@ func (wr *watcher) send() bool {
 	}
 	defer wr.stuck.Stop()
 	_, err := wr.w.Write(wr.buf.Bytes())
-	wr.buf.Reset()
-	if wr.buf.Cap() > 1<<20 {
-		wr.buf = bytes.Buffer{}
+	if wr.buf.Cap() <= 1<<20 {
+		wr.buf.Reset()
+		frames.Put(wr.buf)
 	}
+	wr.buf = nil
 	wr.flush()
 	return err == nil
 }
@@ -375,17 +399,27 @@ func frameJSON(out *bytes.Buffer, t watch.EventType, object []byte) {
 // frameProtobuf writes the length (4 bytes, big endian) and a WatchEvent:
 // type (field 1), object (field 2) as RawExtension { raw (field 1) }.
 func frameProtobuf(out *bytes.Buffer, t watch.EventType, object []byte) {
-	inner := 1 + uvarintLen(len(object)) + len(object)
+	out.Write(frameHead(make([]byte, 0, 40), t, len(object)))
+	out.Write(object)
+}
+
+// frameMessage is frameProtobuf of an object as it is stored.
+func frameMessage(out *bytes.Buffer, t watch.EventType, m *storedMessage) {
+	n := m.size()
+	out.Grow(n + 40)
+	out.Write(m.append(frameHead(out.AvailableBuffer(), t, n)))
+}
+
+// frameHead appends what is before an object of n bytes.
+func frameHead(head []byte, t watch.EventType, n int) []byte {
+	inner := 1 + uvarintLen(n) + n
 	size := 1 + uvarintLen(len(t)) + len(t) + 1 + uvarintLen(inner) + inner
-	head := make([]byte, 4, 32)
-	binary.BigEndian.PutUint32(head, uint32(size))
+	head = binary.BigEndian.AppendUint32(head, uint32(size))
 	head = append(head, 1<<3|2)
 	head = appendUvarint(head, len(t))
 	head = append(head, t...)
 	head = append(head, 2<<3|2)
 	head = appendUvarint(head, inner)
 	head = append(head, 1<<3|2)
-	head = appendUvarint(head, len(object))
-	out.Write(head)
-	out.Write(object)
+	return appendUvarint(head, n)
 }
