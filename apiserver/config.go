@@ -15,6 +15,7 @@ import (
 	"github.com/periplus/periplus/apiserver/admission"
 	"github.com/periplus/periplus/apiserver/aggregator"
 	authnall "github.com/periplus/periplus/apiserver/authn/all"
+	"github.com/periplus/periplus/apiserver/encryption"
 	"github.com/periplus/periplus/journey"
 	"github.com/periplus/periplus/store"
 )
@@ -48,6 +49,8 @@ type Config struct {
 	// ServiceAccountKey signs service account tokens, Issuer names it in them.
 	ServiceAccountKey *ecdsa.PrivateKey
 	Issuer            string
+	// Encryption says what is kept encrypted; nothing by default.
+	Encryption encryption.Config
 	// Authentication says how senders are known besides.
 	Authentication authnall.Options
 	// RuntimeConfig turns versions of the API on and off ("api/beta": true,

@@ -59,6 +59,12 @@ func (s *Server) health(routes *http.ServeMux) {
 		defer cancel()
 		return s.caches.Sync(ctx)
 	}}
+	keys := check{"kms-providers", func(ctx context.Context) error {
+		if s.sealed == nil {
+			return nil
+		}
+		return s.sealed.Check(ctx)
+	}}
 	shutdown := check{"shutdown", func(context.Context) error {
 		if s.state.phase.Load() == ending {
 			return fmt.Errorf("process is shutting down")
@@ -68,6 +74,9 @@ func (s *Server) health(routes *http.ServeMux) {
 	for name, checks := range map[string][]check{
 		"healthz": {ping, etcd, first}, "livez": {ping, etcd, first}, "readyz": {ping, etcd, sync, first, shutdown},
 	} {
+		if s.sealed != nil {
+			checks = append(checks, keys)
+		}
 		h := checkHandler(name, checks)
 		routes.Handle("/"+name, h)
 		routes.Handle("/"+name+"/", h)

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/client-go/kubernetes"
 	restclient "k8s.io/client-go/rest"
@@ -26,6 +27,7 @@ import (
 	"github.com/periplus/periplus/apiserver/cacher"
 	"github.com/periplus/periplus/apiserver/crd"
 	"github.com/periplus/periplus/apiserver/discovery"
+	"github.com/periplus/periplus/apiserver/encryption"
 	"github.com/periplus/periplus/apiserver/metrics"
 	"github.com/periplus/periplus/apiserver/printers"
 	"github.com/periplus/periplus/apiserver/registry"
@@ -45,6 +47,8 @@ type Server struct {
 	caches  *cacher.Set
 	rest    *rest.Server
 	crds    *crd.Server
+	sealed  *encryption.Store // nil: nothing is encrypted
+	places  map[string]schema.GroupResource
 	hello   atomic.Pointer[tls.Config] // towards clients
 	others  *aggregator.Server
 	authn   *authnall.Authentication
@@ -66,13 +70,17 @@ func New(config Config) (*Server, error) {
 		return nil, fmt.Errorf("register the API's types: %w", err)
 	}
 	s := &Server{config: config, stop: make(chan struct{}), ready: make(chan struct{})}
+	if err := s.encrypts(); err != nil {
+		return nil, err
+	}
+	config.Store = s.config.Store
 	pulse := store.NewPulse(config.Store, config.Log)
 	s.config.Store = pulse
 	s.caches = cacher.NewSet(pulse, config.Log)
 	// The plug-ins read through the server that they are part of.
 	late := &lateReader{}
 	s.rest = rest.New(rest.Config{
-		Store: pulse, Silent: pulse.Silent, Caches: s.caches, Scheme: scheme,
+		Store: pulse, Silent: pulse.Silent, Sealed: s.sealedRules(), Caches: s.caches, Scheme: scheme,
 		Admission: append(admissionall.Chain(late).Without(config.DisableAdmission), config.Plugins...), Journey: config.Journey, Log: config.Log, Stop: s.stop,
 		Types: s.types, MayCreate: s.mayCreate, Authorizer: expressions{s},
 	})
@@ -103,7 +111,9 @@ func (s *Server) addResources(roles *rbac.Mode) error {
 	reviews := review.Funcs(review.Config{Tokens: s.authn.Tokens, Audiences: s.authn.Accounts.Audiences(), Authz: s.authz, Rules: roles.Rules})
 	tables := printers.Tables()
 	guards := rbac.Guard{Mode: roles, Authz: s.authz}.Hooks()
+	s.places = map[string]schema.GroupResource{}
 	for _, r := range all.Resources(env) {
+		s.places[r.Prefix()] = r.GVR.GroupResource()
 		if !runtimeConfig(s.config.RuntimeConfig).narrow(r) {
 			continue
 		}
@@ -150,6 +160,9 @@ func (s *Server) ClientConfig(name string, groups ...string) *restclient.Config 
 // returns when ctx has ended and all requests have.
 func (s *Server) Run(ctx context.Context, listeners ...net.Listener) error {
 	defer s.authn.Close()
+	if s.sealed != nil {
+		defer s.sealed.End()
+	}
 	group, ctx := errgroup.WithContext(ctx)
 	if err := s.caches.Load(ctx); err != nil {
 		return fmt.Errorf("load the objects: %w", err)

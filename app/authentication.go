@@ -223,6 +223,9 @@ func (s *controlPlane) reloadAuthentication(ctx context.Context) error {
 		}
 		return err
 	})
+	if s.config.EncryptionReload {
+		add(s.config.EncryptionFile, func() error { return s.api.Encryption().Reload() })
+	}
 	add(s.config.StructuredConfig, func() error { return s.api.Authentication().Reload() })
 	return watchFiles(ctx, files, func(path string) {
 		if err := react[path](); err != nil {

@@ -85,6 +85,7 @@ type Config struct {
 	EtcdCert      string   `json:"etcd-certfile,omitempty"`
 	EtcdKey       string   `json:"etcd-keyfile,omitempty"`
 
+	EncryptionConfig     `json:",inline"`
 	AuthenticationConfig `json:",inline"`
 	ProxyConfig          `json:",inline"`
 

@@ -32,6 +32,7 @@ func (c *Config) Flags(f *pflag.FlagSet) {
 	f.IntVar(&c.IngressHTTPSPort, "ingress-https-port", c.IngressHTTPSPort, "port on which every node serves Ingresses over HTTPS")
 	f.BoolVar(&c.GatewayAPI, "gateway-api", c.GatewayAPI, "make the kinds of the Gateway API, which stay; they are served as soon as they are there")
 	f.StringSliceVar(&c.RuntimeConfig, "runtime-config", c.RuntimeConfig, "versions of the API to turn on or off: api/beta=true, group/version=true")
+	c.EncryptionConfig.flags(f)
 	c.AuthenticationConfig.flags(f)
 	c.ProxyConfig.flags(f)
 	f.StringSliceVar(&c.EtcdEndpoints, "etcd-servers", c.EtcdEndpoints, "external etcd to use instead of the embedded one")

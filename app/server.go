@@ -106,7 +106,7 @@ func (s *controlPlane) apiStage() stage {
 			_ = listener.Close()
 			return err
 		}
-		authentication, err := s.config.options(trust)
+		authentication, err := s.config.AuthenticationConfig.options(trust)
 		if err != nil {
 			_ = listener.Close()
 			return err
@@ -122,7 +122,7 @@ func (s *controlPlane) apiStage() stage {
 			return err
 		}
 		s.api, err = apiserver.New(apiserver.Config{
-			Authentication: authentication, Trust: trust, ProxyClient: proxy, AggregateByClusterIP: !s.config.AggregatorRouting,
+			Encryption: s.config.EncryptionConfig.options(), Authentication: authentication, Trust: trust, ProxyClient: proxy, AggregateByClusterIP: !s.config.AggregatorRouting,
 			Store: s.store, Version: Version,
 			Advertise:    s.advertise(),
 			ServiceCIDRs: []netip.Prefix{netip.MustParsePrefix(s.config.ServiceCIDR)},

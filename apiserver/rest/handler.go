@@ -41,6 +41,8 @@ type Config struct {
 	Authorizer authorizer.UnconditionalAuthorizer
 	// Silent returns since when the store has not answered, nil if it does.
 	Silent func() *store.Silence
+	// Sealed tells of entries that are kept encrypted.
+	Sealed Sealed
 	// Stop ends watches when the server is about to end.
 	Stop <-chan struct{}
 }

@@ -131,6 +131,11 @@ type page struct {
 // collect reads a list: from the cache, or from the store's past for exact
 // revisions and later pages.
 func (e *endpoint) collect(ctx context.Context, q *query) (*page, error) {
+	if prefix, _ := e.prefix(q); e.objects.Cache != nil {
+		if err := e.server.config.Sealed.check(prefix); err != nil {
+			return nil, err
+		}
+	}
 	if q.Continue != "" {
 		rev, start, err := decodeContinue(q.Continue)
 		if err != nil {

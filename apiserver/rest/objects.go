@@ -77,6 +77,9 @@ func (o *Objects) Get(ctx context.Context, namespace, name string) (*cacher.Obje
 	if obj := o.Cache.Get(key); obj != nil {
 		return obj, nil
 	}
+	if err := o.server.config.Sealed.check(key); err != nil {
+		return nil, err
+	}
 	return nil, apierrors.NewNotFound(o.group(), name)
 }
 
@@ -468,7 +471,7 @@ func (o *Objects) updateOnce(ctx context.Context, key string, current *cacher.Ob
 		}
 		meta.ManagedFields = kept
 	}
-	if bytes.Equal(value, current.Stored()) {
+	if bytes.Equal(value, current.Stored()) && !o.server.config.Sealed.stale(ctx, key) {
 		return current, nil // nothing changes: nothing is written
 	}
 	if w.DryRun {
