@@ -14,6 +14,7 @@ import (
 
 	"github.com/periplus/periplus/apiserver/admission"
 	"github.com/periplus/periplus/apiserver/aggregator"
+	"github.com/periplus/periplus/apiserver/audit"
 	authnall "github.com/periplus/periplus/apiserver/authn/all"
 	"github.com/periplus/periplus/apiserver/encryption"
 	"github.com/periplus/periplus/journey"
@@ -70,6 +71,8 @@ type Config struct {
 	LogDir string
 	// Extra serves further paths, by prefix, to whoever is authorized for them.
 	Extra map[string]http.Handler
+	// Audit says which requests are logged, and where; the zero value: none.
+	Audit audit.Options
 	// DisableAdmission names plug-ins of the server's own that are not asked.
 	DisableAdmission []string
 	// Plugins are admission plug-ins that are asked after the server's own.

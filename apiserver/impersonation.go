@@ -13,6 +13,7 @@ import (
 	"k8s.io/apiserver/pkg/authentication/serviceaccount"
 	"k8s.io/apiserver/pkg/authentication/user"
 
+	"github.com/periplus/periplus/apiserver/audit"
 	"github.com/periplus/periplus/apiserver/authz"
 	"github.com/periplus/periplus/apiserver/request"
 )
@@ -38,6 +39,9 @@ func (s *Server) impersonate(ctx context.Context, state *request.State, h http.H
 	}
 	wanted.Groups = impersonatedGroups(wanted)
 	state.Impersonator, state.User = state.User, wanted
+	if rec, ok := state.Audit.(*audit.Record); ok {
+		rec.Impersonated(wanted)
+	}
 	return nil
 }
 

@@ -2,6 +2,7 @@ package apiserver
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"runtime/debug"
@@ -61,15 +62,28 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, routes http.Handl
 	defer s.recover(w, r)
 
 	ctx := request.With(r.Context(), state)
+	var denied error
 	if u, ok := request.UserFrom(ctx); ok {
 		state.User = u
+	} else if u, err := s.authn.Authenticate(r); err != nil {
+		denied = err
 	} else {
-		u, err := s.authn.Authenticate(r)
+		state.User = u
+	}
+	if s.audit != nil {
+		rec, err := s.audit.Begin(r, state, isStream(&state.Info, r))
 		if err != nil {
-			s.refuse(w, r, err)
+			s.rest.Codecs().WriteError(w, r, apierrors.NewInternalError(errors.New("failed to write the request's audit event")))
 			return
 		}
-		state.User = u
+		if rec != nil {
+			state.Audit, w, r = rec, rec.Writer(w), r.WithContext(ctx)
+			defer rec.End()
+		}
+	}
+	if denied != nil {
+		s.refuse(w, r, denied)
+		return
 	}
 	if err := s.impersonate(ctx, state, r.Header); err != nil {
 		s.config.Log.Debug("request may not impersonate", base.KeyUser, state.User.GetName(), base.KeyError, err)
@@ -77,7 +91,9 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, routes http.Handl
 		return
 	}
 	q := authz.Of(state)
-	if d, reason := s.authz.Authorize(ctx, q); d != authz.Allow {
+	d, reason := s.authz.Authorize(ctx, q)
+	noteDecision(state, d == authz.Allow, reason)
+	if d != authz.Allow {
 		s.config.Log.Debug("request is not authorized", base.KeyUser, state.User.GetName(), base.KeyPath, r.URL.Path)
 		s.rest.Codecs().WriteError(w, r, authz.Forbidden(q, reason))
 		return

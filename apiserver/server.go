@@ -20,6 +20,7 @@ import (
 
 	admissionall "github.com/periplus/periplus/apiserver/admission/all"
 	"github.com/periplus/periplus/apiserver/aggregator"
+	"github.com/periplus/periplus/apiserver/audit"
 	authnall "github.com/periplus/periplus/apiserver/authn/all"
 	"github.com/periplus/periplus/apiserver/authz"
 	"github.com/periplus/periplus/apiserver/authz/node"
@@ -53,11 +54,14 @@ type Server struct {
 	others  *aggregator.Server
 	authn   *authnall.Authentication
 	authz   authz.Chain
+	audit   *audit.Auditor // nil: nothing is audited
 	handler http.Handler
-	stop    chan struct{} // closed when watches are to end
-	ready   chan struct{} // closed when the server is ready
-	state   readiness
-	stopped sync.Once
+	// answered is closed when the last request from outside has been answered.
+	answered chan struct{}
+	stop     chan struct{} // closed when watches are to end
+	ready    chan struct{} // closed when the server is ready
+	state    readiness
+	stopped  sync.Once
 }
 
 // New assembles a server. It does not touch the store yet.
@@ -69,7 +73,7 @@ func New(config Config) (*Server, error) {
 	if err := errors.Join(all.AddToScheme(scheme), metrics.AddToScheme(scheme)); err != nil {
 		return nil, fmt.Errorf("register the API's types: %w", err)
 	}
-	s := &Server{config: config, stop: make(chan struct{}), ready: make(chan struct{})}
+	s := &Server{config: config, stop: make(chan struct{}), answered: make(chan struct{}), ready: make(chan struct{})}
 	if err := s.encrypts(); err != nil {
 		return nil, err
 	}
@@ -94,6 +98,9 @@ func New(config Config) (*Server, error) {
 	roles := rbac.New(s.rest)
 	s.authz = authz.Chain{authz.Masters{}, node.New(s.rest, rbac.NodeAllows), roles}
 	if err := s.addResources(roles); err != nil {
+		return nil, err
+	}
+	if s.audit, err = audit.New(config.Audit, config.Log); err != nil {
 		return nil, err
 	}
 	s.handler = s.pipeline(&discovery.Handler{Resources: s.rest.Listings, Codecs: s.rest.Codecs(), Table: s.others.Table})
@@ -172,6 +179,9 @@ func (s *Server) Run(ctx context.Context, listeners ...net.Listener) error {
 	}
 	server := s.listener()
 	group.Go(func() error { return s.caches.Run(ctx) })
+	if s.audit != nil {
+		group.Go(func() error { return s.runAudit(ctx) })
+	}
 	group.Go(func() error {
 		select {
 		case <-s.caches.Following():
@@ -202,6 +212,7 @@ func (s *Server) Run(ctx context.Context, listeners ...net.Listener) error {
 		s.stopped.Do(func() { close(s.stop) })
 		limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 		defer cancel()
+		defer close(s.answered)
 		if err := server.Shutdown(limited); err != nil {
 			return server.Close()
 		}

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/yaml"
 
+	"github.com/periplus/periplus/apiserver/audit"
 	cniall "github.com/periplus/periplus/cni/all"
 	"github.com/periplus/periplus/containers/image/admin"
 	proxyall "github.com/periplus/periplus/proxy/all"
@@ -22,6 +23,9 @@ const Version = "v1.37.2"
 
 // Release is the version of Periplus itself; the build sets it.
 var Release = "v0.1.0"
+
+// AuditOptions are the fields of Config that begin with audit-.
+type AuditOptions = audit.Options
 
 // Config is everything that can be set, by file (YAML, the names in the tags)
 // or by flag of the same name.
@@ -89,6 +93,9 @@ type Config struct {
 	AuthenticationConfig `json:",inline"`
 	ProxyConfig          `json:",inline"`
 
+	// AuditOptions say which requests to the API server are logged, and where.
+	AuditOptions
+
 	// Controllers switches controllers on and off: "*", "name", "-name".
 	Controllers []string `json:"controllers,omitempty"`
 
@@ -136,7 +143,7 @@ func Defaults() Config {
 		APIPort: 6443, KubeletPort: 10250, IngressHTTPPort: 80, IngressHTTPSPort: 443,
 		ClusterCIDR: "10.42.0.0/16", ServiceCIDR: "10.43.0.0/16", ClusterDNS: "10.43.0.10", ClusterDomain: "cluster.local",
 		PodNetwork: "vxlan", ProxyMode: "nftables", Controllers: []string{"*"}, CgroupRoot: "/", ResolvConf: "/etc/resolv.conf",
-		AuthenticationConfig: defaultAuthenticationConfig(), ProxyConfig: defaultProxyConfig(), LogLevel: "info", LogFormat: "text",
+		AuthenticationConfig: defaultAuthenticationConfig(), ProxyConfig: defaultProxyConfig(), LogLevel: "info", LogFormat: "text", AuditOptions: audit.Defaults(),
 	}
 }
 
@@ -240,6 +247,9 @@ func (c *Config) Validate() error {
 	}
 	if c.LogFormat != "text" && c.LogFormat != "json" {
 		bad("log-format", fmt.Sprintf("%q", c.LogFormat), "text or json")
+	}
+	if err := c.AuditOptions.Validate(); err != nil {
+		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
 }

@@ -129,7 +129,7 @@ func (s *controlPlane) apiStage() stage {
 			Certificate:  s.id.apiserver.Server, ClientCAs: clients, KubeletTLS: s.id.kubeletTLS(),
 			ServiceAccountKey: s.id.accounts, Issuer: "https://kubernetes.default.svc." + s.config.ClusterDomain,
 			Journey: s.record, Shared: s.quorum != nil, RuntimeConfig: versions, Components: s.components(), LogDir: filepath.Dir(s.config.logsDir()),
-			Extra: map[string]http.Handler{journey.Path: http.HandlerFunc(s.serveJourneys), quorumPath: http.HandlerFunc(s.serveQuorum)}, Plugins: s.plugins(), Log: s.log.With(base.KeyComponent, "apiserver"),
+			Extra: map[string]http.Handler{journey.Path: http.HandlerFunc(s.serveJourneys), quorumPath: http.HandlerFunc(s.serveQuorum)}, Plugins: s.plugins(), Audit: s.config.AuditOptions, Log: s.log.With(base.KeyComponent, "apiserver"),
 		})
 		if err != nil {
 			_ = listener.Close()

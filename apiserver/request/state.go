@@ -19,6 +19,8 @@ type State struct {
 	Agent    string // the client's User-Agent, for field managers and logs
 	// Impersonator sent the request, when User is somebody else; nil otherwise.
 	Impersonator user.Info
+	// Audit hears of the request; nil when it is not audited.
+	Audit Auditor
 
 	mu       sync.Mutex
 	warnings []string

@@ -39,7 +39,7 @@ func (e *endpoint) apply(w http.ResponseWriter, r *http.Request, c *call, s regi
 		}
 		merged, err := fields.Apply(live, wanted, options.FieldManager, force)
 		if err != nil {
-			return nil, err
+			return nil, plain(err)
 		}
 		meta := metaOf(merged)
 		ownership.Share(meta.ManagedFields)

@@ -252,7 +252,11 @@ func (e *endpoint) deleteOptions(w http.ResponseWriter, r *http.Request) (*metav
 	if len(body) == 0 {
 		return options, decodeOptions(r.URL.Query(), options)
 	}
-	return options, e.server.codecs.decodeOptionsBody(r, body, options)
+	if err := e.server.codecs.decodeOptionsBody(r, body, options); err != nil {
+		return nil, err
+	}
+	e.server.codecs.auditRequest(r, options)
+	return options, nil
 }
 
 // deleteCollection serves DELETE of all objects that match the selectors.

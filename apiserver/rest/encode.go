@@ -114,6 +114,7 @@ func (e *endpoint) writeObject(w http.ResponseWriter, r *http.Request, c *call, 
 	if err != nil {
 		return err
 	}
+	e.auditItem(r, c, obj, body)
 	writeBytes(w, r, c.format, code, body)
 	return nil
 }
@@ -149,6 +150,7 @@ func (e *endpoint) writeList(w http.ResponseWriter, r *http.Request, c *call, p 
 		}
 		return e.writeEncoded(w, r, c, list)
 	}
+	e.auditList(r, p)
 	if c.format.media == mediaProtobuf {
 		return e.writeListProtobuf(w, r, c, p)
 	}
@@ -174,6 +176,7 @@ func (e *endpoint) writeEncoded(w http.ResponseWriter, r *http.Request, c *call,
 	if err != nil {
 		return err
 	}
+	e.server.codecs.auditResponse(r, obj)
 	writeBytes(w, r, c.format, http.StatusOK, body)
 	return nil
 }

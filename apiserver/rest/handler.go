@@ -300,7 +300,11 @@ func (s *Server) Decode(w http.ResponseWriter, r *http.Request, gvk schema.Group
 	if err != nil {
 		return nil, err
 	}
-	return s.codecs.decodeBody(r, body, gvk, into, fieldValidation(options.FieldValidation))
+	obj, err := s.codecs.decodeBody(r, body, gvk, into, fieldValidation(options.FieldValidation))
+	if err == nil {
+		s.codecs.auditRequest(r, obj)
+	}
+	return obj, err
 }
 
 // Version returns a number that changes with every change of a resource's objects.

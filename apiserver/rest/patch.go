@@ -62,7 +62,13 @@ func (e *endpoint) readPatch(w http.ResponseWriter, r *http.Request, sub string,
 		return nil, err
 	}
 	if p.kind == types.ApplyYAMLPatchType {
-		return p, checkAliases(p.body)
+		if err := checkAliases(p.body); err != nil {
+			return nil, err
+		}
+	}
+	auditPatch(r, p)
+	if p.kind == types.ApplyYAMLPatchType {
+		return p, nil
 	}
 	if p.kind == types.ApplyCBORPatchType { // from here on the same as YAML
 		if p.kind, p.body, err = asYAML(p.body); err != nil {

@@ -101,12 +101,14 @@ func (c *Codecs) WriteObject(w http.ResponseWriter, r *http.Request, code int, o
 		c.WriteError(w, r, err)
 		return
 	}
+	c.auditResponse(r, obj)
 	writeBytes(w, r, f, code, body)
 }
 
 // WriteError answers with err as a Status object.
 func (c *Codecs) WriteError(w http.ResponseWriter, r *http.Request, err error) {
 	status := statusOf(err)
+	c.auditFailure(r, status)
 	f, ok := negotiate(r.Header.Get("Accept"), offers{})
 	if !ok {
 		f = format{media: mediaJSON}

@@ -24,6 +24,7 @@ func (e *endpoint) decodeScale(w http.ResponseWriter, r *http.Request, validatio
 	if err != nil {
 		return nil, err
 	}
+	e.server.codecs.auditRequest(r, obj)
 	s, ok := obj.(*autoscalingv1.Scale)
 	if !ok {
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("expected input object type to be Scale, but %T", obj))

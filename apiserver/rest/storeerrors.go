@@ -26,16 +26,26 @@ func storeError(err error) error {
 			"%v. Whether a change that was asked for was made is not known: look at the object before you try again. "+
 				"/readyz says when the store (etcd) is back; until then reads with resourceVersion=0 show what was known before", err))
 	case errors.Is(err, store.ErrTooLarge):
-		// Upstream passes on what etcd says, as an error of no kind.
-		return &apierrors.StatusError{ErrStatus: metav1.Status{
-			Status: metav1.StatusFailure, Code: http.StatusInternalServerError, Message: "etcdserver: request is too large",
-		}}
+		// Upstream passes on what etcd says.
+		return plain(errors.New("etcdserver: request is too large"))
 	case errors.Is(err, context.DeadlineExceeded):
 		return apierrors.NewTimeoutError("request did not complete within the allotted timeout", 0)
 	case errors.Is(err, context.Canceled):
 		return apierrors.NewTimeoutError("the request was cancelled", 0)
 	}
 	return apierrors.NewInternalError(err)
+}
+
+// plain makes an error of no kind of one that is none of the API's, as upstream
+// passes on what a library says: 500 without a reason.
+func plain(err error) error {
+	var api apierrors.APIStatus
+	if errors.As(err, &api) {
+		return err
+	}
+	return &apierrors.StatusError{ErrStatus: metav1.Status{
+		Status: metav1.StatusFailure, Code: http.StatusInternalServerError, Message: err.Error(),
+	}}
 }
 
 // howFresh warns the client of a read that the cache answers while the store does not.

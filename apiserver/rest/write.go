@@ -26,6 +26,7 @@ func (e *endpoint) decode(w http.ResponseWriter, r *http.Request, validation str
 	if err != nil {
 		return nil, nil, err
 	}
+	e.server.codecs.auditRequest(r, shown)
 	obj, err = e.stored(shown)
 	return obj, shown, err
 }

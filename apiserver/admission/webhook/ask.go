@@ -106,6 +106,9 @@ func (h *Hook) ask(ctx context.Context, a *admission.Attributes, m *admission.Ma
 	for _, text := range said.Warnings {
 		request.Warn(ctx, text)
 	}
+	for key, value := range said.AuditAnnotations {
+		request.Annotate(ctx, h.Name+"/"+key, value)
+	}
 	if !said.Allowed {
 		return nil, refusal(h.Name, said.Result)
 	}

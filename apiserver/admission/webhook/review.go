@@ -92,6 +92,8 @@ type answer struct {
 	Result   *metav1.Status
 	Patch    []byte
 	Warnings []string
+	// AuditAnnotations go into the audit event of the request, under the hook's name.
+	AuditAnnotations map[string]string
 }
 
 // verify checks the form of an answer.
@@ -100,7 +102,7 @@ func verify(asked *admissionv1.AdmissionReview, got *admissionv1.AdmissionReview
 	if r == nil {
 		return nil, fmt.Errorf("webhook response was absent")
 	}
-	out := &answer{Allowed: r.Allowed, Result: r.Result, Patch: r.Patch, Warnings: r.Warnings}
+	out := &answer{Allowed: r.Allowed, Result: r.Result, Patch: r.Patch, Warnings: r.Warnings, AuditAnnotations: r.AuditAnnotations}
 	if asked.APIVersion != admissionv1.SchemeGroupVersion.String() { // v1beta1 checks nothing
 		if !mutating {
 			out.Patch = nil
