@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -76,20 +77,53 @@ func (c *Codecs) EncodeJSON(obj runtime.Object) ([]byte, error) {
 	if d, ok := obj.(registry.Decoder); ok { // writes itself: nothing needs to look at it again
 		return d.MarshalJSON()
 	}
-	var b bytes.Buffer
-	if err := c.json.Encode(obj, &b); err != nil {
+	b := texts.Get().(*bytes.Buffer)
+	defer func() {
+		if b.Cap() <= 1<<20 {
+			b.Reset()
+			texts.Put(b)
+		}
+	}()
+	if err := c.json.Encode(obj, b); err != nil {
 		return nil, err
 	}
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
+	return bytes.Clone(bytes.TrimSuffix(b.Bytes(), []byte("\n"))), nil
+}
+
+// texts are the buffers in which JSON is made: what is kept of it is as long as it is.
+var texts = sync.Pool{New: func() any { return &bytes.Buffer{} }}
+
+// message is implemented by the types that have a protobuf form.
+type message interface {
+	Size() int
+	MarshalToSizedBuffer([]byte) (int, error)
 }
 
 // EncodeProtobuf returns obj in Kubernetes' protobuf envelope.
 func (c *Codecs) EncodeProtobuf(obj runtime.Object) ([]byte, error) {
-	var b bytes.Buffer
-	if err := c.proto.Encode(obj, &b); err != nil {
+	m, ok := obj.(message)
+	if !ok {
+		var b bytes.Buffer
+		err := c.proto.Encode(obj, &b)
+		return b.Bytes(), err
+	}
+	var t runtime.TypeMeta
+	t.APIVersion, t.Kind = obj.GetObjectKind().GroupVersionKind().ToAPIVersionAndKind()
+	head, n := t.Size(), m.Size()
+	// "k8s\0", the type (field 1), the object (field 2), and two empty fields, as upstream writes them.
+	size := len(protobufPrefix) + 1 + uvarintLen(head) + head + 1 + uvarintLen(n) + n + 4
+	out := append(make([]byte, 0, size), protobufPrefix...)
+	out = appendUvarint(append(out, 1<<3|2), head)
+	at := len(out)
+	if _, err := t.MarshalToSizedBuffer(out[at : at+head]); err != nil {
 		return nil, err
 	}
-	return b.Bytes(), nil
+	out = appendUvarint(append(out[:at+head], 2<<3|2), n)
+	at = len(out)
+	if _, err := m.MarshalToSizedBuffer(out[at : at+n]); err != nil {
+		return nil, err
+	}
+	return append(out[:at+n], 3<<3|2, 0, 4<<3|2, 0), nil
 }
 
 // rawOf returns the object's own message inside a protobuf envelope.

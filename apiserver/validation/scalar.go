@@ -5,7 +5,6 @@ import (
 	"strconv"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/api/equality"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -148,7 +147,3 @@ func fileMode(e *errorList, mode *int32, at *field.Path) {
 		e.invalid(at, *mode, fileModeError)
 	}
 }
-
-// Equal reports semantic equality: nil and empty are the same, quantities are
-// compared by value.
-func Equal(a, b any) bool { return equality.Semantic.DeepEqual(a, b) }
