@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	apiserverconfig "k8s.io/apiserver/pkg/apis/apiserver"
 
@@ -187,6 +188,18 @@ func readSigner(path string) (crypto.Signer, error) {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	return s, nil
+}
+
+// legacyToken signs a token of a service account for a Secret.
+func (s *controlPlane) legacyToken(account *corev1.ServiceAccount, secret string) (string, error) {
+	var signer crypto.Signer = s.id.accounts
+	if path := s.config.ServiceAccountSigningKey; path != "" {
+		var err error
+		if signer, err = readSigner(path); err != nil {
+			return "", err
+		}
+	}
+	return serviceaccount.IssueLegacy(signer, account, secret)
 }
 
 // clientCAs are the authorities of client certificates: the cluster's own and those of the file.

@@ -212,7 +212,7 @@ func (s *controlPlane) controllersStage() stage {
 			Events: broadcaster, Journey: s.record,
 			Log: s.log.With(base.KeyComponent, "controllers"),
 			Options: controllers.Options{
-				ClusterCIDRs: []string{s.config.ClusterCIDR}, ServiceCIDRs: []string{s.config.ServiceCIDR}, RootCA: s.id.ca.PEM, SigningCert: s.id.ca.PEM, SigningKey: s.id.ca.KeyPEM(),
+				ClusterCIDRs: []string{s.config.ClusterCIDR}, ServiceCIDRs: []string{s.config.ServiceCIDR}, RootCA: s.id.ca.PEM, LegacyToken: s.legacyToken, SigningCert: s.id.ca.PEM, SigningKey: s.id.ca.KeyPEM(),
 				ReservedPorts: []int32{int32(s.config.APIPort), int32(s.config.KubeletPort)}, //nolint:gosec // validated
 			},
 		}

@@ -67,11 +67,13 @@ type EventSource interface {
 // Options are the settings of the controllers. The zero value of a field means
 // its default, which is upstream's unless said otherwise.
 type Options struct {
-	ClusterCIDRs      []string      // pod ranges, one or one of each family: 10.42.0.0/16; none leaves node IPAM out
-	NodeCIDRMaskIPv4  int           // 24
-	NodeCIDRMaskIPv6  int           // 64
-	ServiceCIDRs      []string      // never given to nodes
-	RootCA            []byte        // PEM, published as kube-root-ca.crt in each namespace; none leaves it out
+	ClusterCIDRs     []string // pod ranges, one or one of each family: 10.42.0.0/16; none leaves node IPAM out
+	NodeCIDRMaskIPv4 int      // 24
+	NodeCIDRMaskIPv6 int      // 64
+	ServiceCIDRs     []string // never given to nodes
+	RootCA           []byte   // PEM, published as kube-root-ca.crt in each namespace; none leaves it out
+	// LegacyToken signs a token of a service account for a Secret; none leaves such Secrets empty.
+	LegacyToken       func(account *corev1.ServiceAccount, secret string) (string, error)
 	SigningCert       []byte        // PEM: the cluster's certificate authority
 	SigningKey        []byte        // PEM
 	NodeGracePeriod   time.Duration // without a heartbeat until a node is Unknown: 50 s

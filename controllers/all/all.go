@@ -18,6 +18,7 @@ import (
 	"github.com/periplus/periplus/controllers/garbagecollector"
 	"github.com/periplus/periplus/controllers/horizontalpodautoscaler"
 	"github.com/periplus/periplus/controllers/job"
+	"github.com/periplus/periplus/controllers/legacytoken"
 	"github.com/periplus/periplus/controllers/namespace"
 	"github.com/periplus/periplus/controllers/nodeipam"
 	"github.com/periplus/periplus/controllers/nodelifecycle"
@@ -72,6 +73,7 @@ func Controllers() []controllers.Controller {
 		csrcleaner.Controller(),
 		csrsigning.Controller(),
 		tokencleaner.Controller(),
+		legacytoken.Controller(),
 		servicelb.Controller(),
 	}
 }
