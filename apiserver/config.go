@@ -16,6 +16,7 @@ import (
 	"github.com/periplus/periplus/apiserver/aggregator"
 	"github.com/periplus/periplus/apiserver/audit"
 	authnall "github.com/periplus/periplus/apiserver/authn/all"
+	authzall "github.com/periplus/periplus/apiserver/authz/all"
 	"github.com/periplus/periplus/apiserver/encryption"
 	"github.com/periplus/periplus/journey"
 	"github.com/periplus/periplus/store"
@@ -54,6 +55,8 @@ type Config struct {
 	Encryption encryption.Config
 	// Authentication says how senders are known besides.
 	Authentication authnall.Options
+	// Authorization says who decides what they may do; default: the modes Node and RBAC.
+	Authorization authzall.Options
 	// RuntimeConfig turns versions of the API on and off ("api/beta": true,
 	// "resource.k8s.io/v1beta2": true); by default GA versions are on.
 	RuntimeConfig map[string]bool

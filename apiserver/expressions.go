@@ -15,17 +15,12 @@ var _ authorizer.UnconditionalAuthorizer = expressions{}
 
 // Authorize implements authorizer.UnconditionalAuthorizer.
 func (e expressions) Authorize(ctx context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
-	q := &authz.Question{User: a.GetUser(), Verb: a.GetVerb(), IsResource: a.IsResourceRequest(), Path: a.GetPath()}
-	if q.IsResource {
-		q.Group, q.Version, q.Resource, q.Subresource = a.GetAPIGroup(), a.GetAPIVersion(), a.GetResource(), a.GetSubresource()
-		q.Namespace, q.Name = a.GetNamespace(), a.GetName()
-	}
-	switch d, reason := e.server.authz.Authorize(ctx, q); d {
+	switch d, reason, err := e.server.authz.Authorize(ctx, authz.FromAttributes(a)); d {
 	case authz.Allow:
-		return authorizer.DecisionAllow, reason, nil
+		return authorizer.DecisionAllow, reason, err
 	case authz.Deny:
-		return authorizer.DecisionDeny, reason, nil
+		return authorizer.DecisionDeny, reason, err
 	default:
-		return authorizer.DecisionNoOpinion, reason, nil
+		return authorizer.DecisionNoOpinion, reason, err
 	}
 }

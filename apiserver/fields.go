@@ -29,8 +29,8 @@ func (s *Server) mayCreate(ctx context.Context) error {
 	}
 	q := authz.Of(state)
 	q.Verb = "create"
-	if d, reason := s.authz.Authorize(ctx, q); d != authz.Allow {
-		return authz.Forbidden(q, reason)
+	if err := authz.Check(ctx, s.authz, q); err != nil {
+		return err
 	}
 	return nil
 }

@@ -33,8 +33,8 @@ func (s *Server) impersonate(ctx context.Context, state *request.State, h http.H
 		return err
 	}
 	for _, q := range impersonationQuestions(state.User, wanted) {
-		if d, reason := s.authz.Authorize(ctx, q); d != authz.Allow {
-			return authz.Forbidden(q, reason)
+		if err := authz.Check(ctx, s.authz, q); err != nil {
+			return err
 		}
 	}
 	wanted.Groups = impersonatedGroups(wanted)

@@ -91,11 +91,15 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, routes http.Handl
 		return
 	}
 	q := authz.Of(state)
-	d, reason := s.authz.Authorize(ctx, q)
+	d, reason, failed := s.authz.Authorize(ctx, q)
 	noteDecision(state, d == authz.Allow, reason)
 	if d != authz.Allow {
-		s.config.Log.Debug("request is not authorized", base.KeyUser, state.User.GetName(), base.KeyPath, r.URL.Path)
-		s.rest.Codecs().WriteError(w, r, authz.Forbidden(q, reason))
+		err := authz.Forbidden(q, reason)
+		if failed != nil {
+			err = apierrors.NewInternalError(failed)
+		}
+		s.config.Log.Debug("request is not authorized", base.KeyUser, state.User.GetName(), base.KeyPath, r.URL.Path, base.KeyError, err)
+		s.rest.Codecs().WriteError(w, r, err)
 		return
 	}
 	if isStream(&state.Info, r) {

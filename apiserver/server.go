@@ -22,7 +22,7 @@ import (
 	"github.com/periplus/periplus/apiserver/aggregator"
 	"github.com/periplus/periplus/apiserver/audit"
 	authnall "github.com/periplus/periplus/apiserver/authn/all"
-	"github.com/periplus/periplus/apiserver/authz"
+	authzall "github.com/periplus/periplus/apiserver/authz/all"
 	"github.com/periplus/periplus/apiserver/authz/node"
 	"github.com/periplus/periplus/apiserver/authz/rbac"
 	"github.com/periplus/periplus/apiserver/cacher"
@@ -53,7 +53,7 @@ type Server struct {
 	hello   atomic.Pointer[tls.Config] // towards clients
 	others  *aggregator.Server
 	authn   *authnall.Authentication
-	authz   authz.Chain
+	authz   *authzall.Authorization
 	audit   *audit.Auditor // nil: nothing is audited
 	handler http.Handler
 	// answered is closed when the last request from outside has been answered.
@@ -96,7 +96,9 @@ func New(config Config) (*Server, error) {
 		return nil, fmt.Errorf("authentication: %w", err)
 	}
 	roles := rbac.New(s.rest)
-	s.authz = authz.Chain{authz.Masters{}, node.New(s.rest, rbac.NodeAllows), roles}
+	if s.authz, err = authzall.New(authzall.Config{Options: config.Authorization, Node: node.New(s.rest, rbac.NodeAllows), RBAC: roles}); err != nil {
+		return nil, fmt.Errorf("authorization: %w", err)
+	}
 	if err := s.addResources(roles); err != nil {
 		return nil, err
 	}
@@ -115,7 +117,7 @@ func (s *Server) addResources(roles *rbac.Mode) error {
 		ServiceCIDRs: s.config.ServiceCIDRs, NodePortLow: s.config.NodePortLow, NodePortHigh: s.config.NodePortHigh, Objects: s.rest, Writer: s.rest, Shared: s.config.Shared,
 	}
 	views := views()
-	reviews := review.Funcs(review.Config{Tokens: s.authn.Tokens, Audiences: s.authn.Accounts.Audiences(), Authz: s.authz, Rules: roles.Rules})
+	reviews := review.Funcs(review.Config{Tokens: s.authn.Tokens, Audiences: s.authn.Accounts.Audiences(), Authz: s.authz, Rules: s.authz.Rules})
 	tables := printers.Tables()
 	guards := rbac.Guard{Mode: roles, Authz: s.authz}.Hooks()
 	s.places = map[string]schema.GroupResource{}
@@ -144,6 +146,9 @@ func (s *Server) addResources(roles *rbac.Mode) error {
 	}
 	return s.addMetrics()
 }
+
+// Authorization decides who may do what, for those who reload it.
+func (s *Server) Authorization() *authzall.Authorization { return s.authz }
 
 // Handler serves the API. In-process clients call it directly.
 func (s *Server) Handler() http.Handler { return s.handler }

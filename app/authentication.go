@@ -218,8 +218,8 @@ func (s *controlPlane) clientCAs() (roots *x509.CertPool, text []byte, err error
 	return roots, append(append([]byte(nil), text...), more...), nil
 }
 
-// reloadAuthentication reads files again that change, until ctx ends.
-func (s *controlPlane) reloadAuthentication(ctx context.Context) error {
+// reloadFiles reads files again that change, until ctx ends.
+func (s *controlPlane) reloadFiles(ctx context.Context) error {
 	log := s.log.With(base.KeyComponent, "apiserver")
 	var files []string
 	react := map[string]func() error{}
@@ -239,7 +239,8 @@ func (s *controlPlane) reloadAuthentication(ctx context.Context) error {
 	if s.config.EncryptionReload {
 		add(s.config.EncryptionFile, func() error { return s.api.Encryption().Reload() })
 	}
-	add(s.config.StructuredConfig, func() error { return s.api.Authentication().Reload() })
+	add(s.config.StructuredConfig, s.api.Authentication().Reload)
+	add(s.config.AuthorizationConfig.ConfigFile, s.api.Authorization().Reload)
 	return watchFiles(ctx, files, func(path string) {
 		if err := react[path](); err != nil {
 			log.Error("a changed file is not in force", base.KeyPath, path, base.KeyError, err)

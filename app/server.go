@@ -128,7 +128,8 @@ func (s *controlPlane) apiStage() stage {
 			ServiceCIDRs: []netip.Prefix{netip.MustParsePrefix(s.config.ServiceCIDR)},
 			Certificate:  s.id.apiserver.Server, ClientCAs: clients, KubeletTLS: s.id.kubeletTLS(),
 			ServiceAccountKey: s.id.accounts, Issuer: "https://kubernetes.default.svc." + s.config.ClusterDomain,
-			Journey: s.record, Shared: s.quorum != nil, RuntimeConfig: versions, Components: s.components(), LogDir: filepath.Dir(s.config.logsDir()),
+			Authorization: s.config.AuthorizationConfig.options(),
+			Journey:       s.record, Shared: s.quorum != nil, RuntimeConfig: versions, Components: s.components(), LogDir: filepath.Dir(s.config.logsDir()),
 			Extra: map[string]http.Handler{journey.Path: http.HandlerFunc(s.serveJourneys), quorumPath: http.HandlerFunc(s.serveQuorum)}, Plugins: s.plugins(), Audit: s.config.AuditOptions, Log: s.log.With(base.KeyComponent, "apiserver"),
 		})
 		if err != nil {
@@ -137,7 +138,7 @@ func (s *controlPlane) apiStage() stage {
 		}
 		return base.RunAll(ctx,
 			base.Component{Name: "serve", Run: func(ctx context.Context) error { return s.api.Run(ctx, listener) }},
-			base.Component{Name: "reload files", Run: s.reloadAuthentication},
+			base.Component{Name: "reload files", Run: s.reloadFiles},
 			base.Component{Name: "ready", Run: func(ctx context.Context) error {
 				select {
 				case <-s.api.Ready():

@@ -7,8 +7,10 @@ import (
 	"slices"
 	"strings"
 
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	"k8s.io/apiserver/pkg/authentication/user"
 
 	"github.com/periplus/periplus/apiserver/request"
@@ -26,6 +28,10 @@ type Question struct {
 	Namespace   string
 	Name        string
 	Path        string // of a non-resource request
+
+	// FieldSelector and LabelSelector confine a list, watch or deletecollection.
+	FieldSelector string
+	LabelSelector string
 }
 
 // A Decision is a mode's answer.
@@ -38,38 +44,95 @@ const (
 	Deny
 )
 
-// A Mode answers questions. reason is for the log and the message of a denial.
+// A Mode answers questions. reason is for the log and the message of a denial; err
+// says what was in the way of an opinion. With err and without permission a request
+// fails for a reason that is not its sender's.
 type Mode interface {
-	Authorize(ctx context.Context, q *Question) (d Decision, reason string)
+	Authorize(ctx context.Context, q *Question) (d Decision, reason string, err error)
+}
+
+// A Lister lists what somebody may do in a namespace. incomplete says why there may be
+// more.
+type Lister interface {
+	Rules(u user.Info, namespace string) (rules []rbacv1.PolicyRule, incomplete error)
 }
 
 // A Chain asks modes in turn.
 type Chain []Mode
 
 // Authorize returns the first opinion.
-func (c Chain) Authorize(ctx context.Context, q *Question) (Decision, string) {
+func (c Chain) Authorize(ctx context.Context, q *Question) (Decision, string, error) {
 	var reasons []string
+	var errs []error
 	for _, m := range c {
-		d, reason := m.Authorize(ctx, q)
+		d, reason, err := m.Authorize(ctx, q)
 		if d != NoOpinion {
-			return d, reason
+			return d, reason, err
 		}
 		if reason != "" {
 			reasons = append(reasons, reason)
 		}
+		if err != nil {
+			errs = append(errs, err)
+		}
 	}
-	return NoOpinion, strings.Join(reasons, ", ")
+	return NoOpinion, strings.Join(reasons, "\n"), utilerrors.NewAggregate(errs)
+}
+
+// Rules implements Lister, with what the modes can tell.
+func (c Chain) Rules(u user.Info, namespace string) ([]rbacv1.PolicyRule, error) {
+	var rules []rbacv1.PolicyRule
+	var errs []error
+	for _, m := range c {
+		l, ok := m.(Lister)
+		if !ok {
+			continue
+		}
+		more, err := l.Rules(u, namespace)
+		rules = append(rules, more...)
+		if err != nil {
+			errs = append(errs, err)
+		}
+	}
+	return rules, utilerrors.NewAggregate(errs)
+}
+
+// Check asks m and returns nil or the answer to the request: that it is forbidden, or
+// that nobody could say.
+func Check(ctx context.Context, m Mode, q *Question) error {
+	d, reason, err := m.Authorize(ctx, q)
+	switch {
+	case d == Allow:
+		return nil
+	case err != nil:
+		return apierrors.NewInternalError(err)
+	}
+	return Forbidden(q, reason)
 }
 
 // Masters allows everything to members of system:masters.
 type Masters struct{}
 
 // Authorize implements Mode.
-func (Masters) Authorize(_ context.Context, q *Question) (Decision, string) {
+func (Masters) Authorize(_ context.Context, q *Question) (Decision, string, error) {
 	if slices.Contains(q.User.GetGroups(), user.SystemPrivilegedGroup) {
-		return Allow, ""
+		return Allow, "", nil
 	}
-	return NoOpinion, ""
+	return NoOpinion, "", nil
+}
+
+// Rules implements Lister.
+func (Masters) Rules(u user.Info, _ string) ([]rbacv1.PolicyRule, error) {
+	if slices.Contains(u.GetGroups(), user.SystemPrivilegedGroup) {
+		return Everything(), nil
+	}
+	return nil, nil
+}
+
+// Everything are the rules of those who may do anything.
+func Everything() []rbacv1.PolicyRule {
+	all := []string{"*"}
+	return []rbacv1.PolicyRule{{Verbs: all, APIGroups: all, Resources: all}, {Verbs: all, NonResourceURLs: all}}
 }
 
 // Of returns the question that a request asks.
@@ -79,6 +142,7 @@ func Of(s *request.State) *Question {
 	if i.IsResource {
 		q.Group, q.Version, q.Resource, q.Subresource = i.Group, i.Version, i.Resource, i.Subresource
 		q.Namespace, q.Name = i.Namespace, i.Name
+		q.FieldSelector, q.LabelSelector = i.FieldSelector, i.LabelSelector
 		if i.Resource == "namespaces" && i.Namespace == i.Name {
 			q.Namespace = i.Name
 		}

@@ -22,6 +22,11 @@ type Info struct {
 	Name        string
 	Rest        string // what follows the subresource ("proxy/<rest>"), without the leading slash
 	Path        string
+
+	// FieldSelector and LabelSelector are those of a list, watch or deletecollection, as
+	// they were sent.
+	FieldSelector string
+	LabelSelector string
 }
 
 // GVR returns the group, version and resource.
@@ -84,27 +89,32 @@ func Parse(r *http.Request) Info {
 		}
 	}
 	i.Verb = verb(r, &i, watchPath)
-	if i.Name == "" && (i.Verb == "list" || i.Verb == "watch") {
-		i.Name = selected(r)
+	switch i.Verb {
+	case "list", "watch", "deletecollection":
+		i.narrow(r)
 	}
 	return i
 }
 
-// selected is the name that a list or watch is confined to by its field selector:
-// whoever may see that one object may watch it.
-func selected(r *http.Request) string {
-	if !strings.Contains(r.URL.RawQuery, "metadata.name") {
-		return ""
+// narrow notes the selectors. Whoever may see one object may watch it: the name that a
+// list or watch is confined to by its field selector is the name of the request.
+func (i *Info) narrow(r *http.Request) {
+	if !strings.Contains(r.URL.RawQuery, "Selector") {
+		return
 	}
-	s, err := fields.ParseSelector(r.URL.Query().Get("fieldSelector"))
+	query := r.URL.Query()
+	i.FieldSelector, i.LabelSelector = query.Get("fieldSelector"), query.Get("labelSelector")
+	if i.Name != "" || i.Verb == "deletecollection" || !strings.Contains(i.FieldSelector, "metadata.name") {
+		return
+	}
+	s, err := fields.ParseSelector(i.FieldSelector)
 	if err != nil {
-		return "" // the request is refused later
+		return // the request is refused later
 	}
 	name, _ := s.RequiresExactMatch("metadata.name")
-	if len(path.IsValidPathSegmentName(name)) > 0 {
-		return ""
+	if len(path.IsValidPathSegmentName(name)) == 0 {
+		i.Name = name
 	}
-	return name
 }
 
 func verb(r *http.Request, i *Info, watchPath bool) string {

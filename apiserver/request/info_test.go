@@ -15,8 +15,8 @@ func TestParse(t *testing.T) {
 	}{
 		{"GET", "/api/v1/pods", request.Info{IsResource: true, Verb: "list", Version: "v1", Resource: "pods"}},
 		{"GET", "/api/v1/pods?watch=true", request.Info{IsResource: true, Verb: "watch", Version: "v1", Resource: "pods"}},
-		{"GET", "/api/v1/pods?watch=1&fieldSelector=metadata.name%3Dp", request.Info{IsResource: true, Verb: "watch", Version: "v1", Resource: "pods", Name: "p"}},
-		{"GET", "/api/v1/pods?fieldSelector=metadata.name%21%3Dp", request.Info{IsResource: true, Verb: "list", Version: "v1", Resource: "pods"}},
+		{"GET", "/api/v1/pods?watch=1&fieldSelector=metadata.name%3Dp", request.Info{IsResource: true, Verb: "watch", Version: "v1", Resource: "pods", Name: "p", FieldSelector: "metadata.name=p"}},
+		{"GET", "/api/v1/pods?fieldSelector=metadata.name%21%3Dp", request.Info{IsResource: true, Verb: "list", Version: "v1", Resource: "pods", FieldSelector: "metadata.name!=p"}},
 		{"GET", "/api/v1/pods?watch=false", request.Info{IsResource: true, Verb: "list", Version: "v1", Resource: "pods"}},
 		{"GET", "/api/v1/watch/namespaces/a/pods", request.Info{IsResource: true, Verb: "watch", Version: "v1", Namespace: "a", Resource: "pods"}},
 		{"GET", "/api/v1/namespaces/a", request.Info{IsResource: true, Verb: "get", Version: "v1", Namespace: "a", Resource: "namespaces", Name: "a"}},

@@ -2,7 +2,6 @@ package review
 
 import (
 	"context"
-	"fmt"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -23,8 +22,9 @@ type Config struct {
 	// Audiences are the API server's own.
 	Audiences []string
 	Authz     authz.Mode
-	// Rules lists the rules that apply to a user in a namespace.
-	Rules func(u user.Info, namespace string) []rbacv1.PolicyRule
+	// Rules lists the rules that apply to a user in a namespace; the error says why there
+	// may be more.
+	Rules func(u user.Info, namespace string) ([]rbacv1.PolicyRule, error)
 }
 
 // A Func answers one review.
@@ -92,71 +92,6 @@ func (c Config) self(ctx context.Context, obj runtime.Object) (runtime.Object, e
 	return r, nil
 }
 
-// question makes an authorization question of a review's spec.
-func question(u user.Info, res *authorizationv1.ResourceAttributes, non *authorizationv1.NonResourceAttributes) (*authz.Question, error) {
-	switch {
-	case res != nil && non != nil:
-		return nil, apierrors.NewBadRequest("spec: cannot specify both resourceAttributes and nonResourceAttributes")
-	case res != nil:
-		return &authz.Question{User: u, Verb: res.Verb, IsResource: true, Group: res.Group, Version: res.Version,
-			Resource: res.Resource, Subresource: res.Subresource, Namespace: res.Namespace, Name: res.Name}, nil
-	case non != nil:
-		return &authz.Question{User: u, Verb: non.Verb, Path: non.Path}, nil
-	}
-	return nil, apierrors.NewBadRequest("spec: exactly one of nonResourceAttributes or resourceAttributes must be specified")
-}
-
-func (c Config) decide(ctx context.Context, q *authz.Question) authorizationv1.SubjectAccessReviewStatus {
-	d, reason := c.Authz.Authorize(ctx, q)
-	return authorizationv1.SubjectAccessReviewStatus{Allowed: d == authz.Allow, Denied: d == authz.Deny, Reason: reason}
-}
-
-func (c Config) subject(ctx context.Context, obj runtime.Object) (runtime.Object, error) {
-	r := obj.(*authorizationv1.SubjectAccessReview).DeepCopy()
-	status, err := c.review(ctx, &r.Spec)
-	r.Status = status
-	return r, err
-}
-
-func (c Config) local(ctx context.Context, obj runtime.Object) (runtime.Object, error) {
-	r := obj.(*authorizationv1.LocalSubjectAccessReview).DeepCopy()
-	if a := r.Spec.ResourceAttributes; a == nil || a.Namespace != r.Namespace {
-		return nil, apierrors.NewBadRequest(fmt.Sprintf("spec.resourceAttributes.namespace must match namespace: %v", r.Namespace))
-	}
-	status, err := c.review(ctx, &r.Spec)
-	r.Status = status
-	return r, err
-}
-
-func (c Config) review(ctx context.Context, spec *authorizationv1.SubjectAccessReviewSpec) (authorizationv1.SubjectAccessReviewStatus, error) {
-	if spec.User == "" && len(spec.Groups) == 0 {
-		return authorizationv1.SubjectAccessReviewStatus{}, apierrors.NewBadRequest("spec.user: at least one of user or group must be specified")
-	}
-	u := &user.DefaultInfo{Name: spec.User, UID: spec.UID, Groups: spec.Groups, Extra: map[string][]string{}}
-	for k, v := range spec.Extra {
-		u.Extra[k] = v
-	}
-	q, err := question(u, spec.ResourceAttributes, spec.NonResourceAttributes)
-	if err != nil {
-		return authorizationv1.SubjectAccessReviewStatus{}, err
-	}
-	return c.decide(ctx, q), nil
-}
-
-func (c Config) selfAccess(ctx context.Context, obj runtime.Object) (runtime.Object, error) {
-	u, err := caller(ctx)
-	if err != nil {
-		return nil, err
-	}
-	r := obj.(*authorizationv1.SelfSubjectAccessReview).DeepCopy()
-	q, err := question(u, r.Spec.ResourceAttributes, r.Spec.NonResourceAttributes)
-	if err != nil {
-		return nil, err
-	}
-	r.Status = c.decide(ctx, q)
-	return r, nil
-}
-
 func (c Config) rules(ctx context.Context, obj runtime.Object) (runtime.Object, error) {
 	u, err := caller(ctx)
 	if err != nil {
@@ -167,12 +102,9 @@ func (c Config) rules(ctx context.Context, obj runtime.Object) (runtime.Object, 
 		return nil, apierrors.NewBadRequest("no namespace on request")
 	}
 	r.Status = authorizationv1.SubjectRulesReviewStatus{ResourceRules: []authorizationv1.ResourceRule{}, NonResourceRules: []authorizationv1.NonResourceRule{}}
-	rules := c.Rules(u, r.Spec.Namespace)
-	for _, g := range u.GetGroups() {
-		if g == user.SystemPrivilegedGroup {
-			all := []string{"*"}
-			rules = append(rules, rbacv1.PolicyRule{Verbs: all, APIGroups: all, Resources: all}, rbacv1.PolicyRule{Verbs: all, NonResourceURLs: all})
-		}
+	rules, incomplete := c.Rules(u, r.Spec.Namespace)
+	if incomplete != nil {
+		r.Status.Incomplete, r.Status.EvaluationError = true, incomplete.Error()
 	}
 	for _, rule := range rules {
 		if len(rule.Resources) > 0 {

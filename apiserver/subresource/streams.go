@@ -60,10 +60,7 @@ func (k *kubelets) mayCreate(r *http.Request) error {
 		return nil
 	}
 	q.Verb = "create"
-	if d, reason := k.Authz.Authorize(r.Context(), q); d != authz.Allow {
-		return authz.Forbidden(q, reason)
-	}
-	return nil
+	return authz.Check(r.Context(), k.Authz, q)
 }
 
 func (k *kubelets) stream(w http.ResponseWriter, r *http.Request, info *request.Info, pods *rest.Objects, path string) error {

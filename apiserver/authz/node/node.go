@@ -2,11 +2,12 @@ package node
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/authentication/user"
 
@@ -16,20 +17,24 @@ import (
 
 const userPrefix = "system:node:"
 
-var pods = schema.GroupVersionResource{Version: "v1", Resource: "pods"}
-
 // Mode is the authorization mode Node.
 type Mode struct {
-	objects registry.Reader
+	objects objects
 	general func(q *authz.Question) bool
+	rules   map[schema.GroupResource]rule
 }
 
-var _ authz.Mode = (*Mode)(nil)
+var (
+	_ authz.Mode   = (*Mode)(nil)
+	_ authz.Lister = (*Mode)(nil)
+)
 
 // New returns the mode. general answers from the rules of the cluster role
-// system:node.
-func New(objects registry.Reader, general func(*authz.Question) bool) *Mode {
-	return &Mode{objects, general}
+// system:node, for the resources that have no rule of their own.
+func New(o registry.Reader, general func(*authz.Question) bool) *Mode {
+	m := &Mode{objects: objects{o}, general: general}
+	m.rules = m.table()
+	return m
 }
 
 // NameOf returns the node that u is, if it is one.
@@ -45,46 +50,34 @@ func NameOf(u user.Info) (string, bool) {
 }
 
 // Authorize implements authz.Mode.
-func (m *Mode) Authorize(_ context.Context, q *authz.Question) (authz.Decision, string) {
+func (m *Mode) Authorize(_ context.Context, q *authz.Question) (authz.Decision, string, error) {
 	node, ok := NameOf(q.User)
 	if !ok {
-		return authz.NoOpinion, ""
+		return authz.NoOpinion, "", nil
 	}
-	if q.IsResource && q.Group == "" {
-		switch q.Resource {
-		case "secrets", "configmaps", "persistentvolumeclaims":
-			if q.Subresource == "" {
-				return m.used(node, q)
+	if q.IsResource {
+		if rule := m.rules[schema.GroupResource{Group: q.Group, Resource: q.Resource}]; rule != nil {
+			allowed, reason := rule(node, q)
+			if allowed {
+				return authz.Allow, "", nil
 			}
-		case "serviceaccounts":
-			if q.Subresource == "token" && q.Verb == "create" {
-				return m.used(node, q)
-			}
+			return authz.NoOpinion, reason, nil
 		}
 	}
 	if m.general(q) {
-		return authz.Allow, ""
+		return authz.Allow, "", nil
 	}
-	return authz.NoOpinion, ""
+	return authz.NoOpinion, "", nil
 }
 
-// used allows reading a thing that a pod of the node uses.
-func (m *Mode) used(node string, q *authz.Question) (authz.Decision, string) {
-	switch q.Verb {
-	case "get", "list", "watch", "create":
-	default:
-		return authz.NoOpinion, "can only read resources of this type"
+// Rules implements authz.Lister: what a node may do depends on its pods.
+func (m *Mode) Rules(u user.Info, _ string) ([]rbacv1.PolicyRule, error) {
+	if _, ok := NameOf(u); ok {
+		return nil, errors.New("node authorizer does not support user rule resolution")
 	}
-	if q.Name == "" {
-		return authz.NoOpinion, "can only read namespaced object of this type"
-	}
-	list, err := m.objects.List(pods, q.Namespace)
-	if err == nil {
-		for _, obj := range list {
-			if p := obj.(*corev1.Pod); p.Spec.NodeName == node && uses(p, q.Resource, q.Name) {
-				return authz.Allow, ""
-			}
-		}
-	}
-	return authz.NoOpinion, fmt.Sprintf("no relationship found between node '%s' and this object", node)
+	return nil, nil
+}
+
+func unrelated(node string) string {
+	return fmt.Sprintf("no relationship found between node '%s' and this object", node)
 }

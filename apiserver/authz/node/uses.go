@@ -20,6 +20,19 @@ func uses(p *corev1.Pod, resource, name string) bool {
 		c := corev1.Container(p.Spec.EphemeralContainers[i].EphemeralContainerCommon)
 		containerRefs(&c, visit)
 	}
+	for i := range p.Spec.ResourceClaims {
+		if n := p.Spec.ResourceClaims[i].ResourceClaimName; n != nil {
+			visit("resourceclaims", *n)
+		}
+	}
+	for _, c := range p.Status.ResourceClaimStatuses { // made for the pod
+		if c.ResourceClaimName != nil {
+			visit("resourceclaims", *c.ResourceClaimName)
+		}
+	}
+	if c := p.Status.ExtendedResourceClaimStatus; c != nil {
+		visit("resourceclaims", c.ResourceClaimName)
+	}
 	for i := range p.Spec.Volumes {
 		volumeRefs(p, &p.Spec.Volumes[i], visit)
 	}
@@ -60,6 +73,20 @@ func volumeRefs(p *corev1.Pod, v *corev1.Volume, visit func(resource, name strin
 		visit("persistentvolumeclaims", p.Name+"-"+v.Name)
 	case v.CSI != nil && v.CSI.NodePublishSecretRef != nil:
 		visit("secrets", v.CSI.NodePublishSecretRef.Name)
+	case v.FlexVolume != nil && v.FlexVolume.SecretRef != nil:
+		visit("secrets", v.FlexVolume.SecretRef.Name)
+	case v.ISCSI != nil && v.ISCSI.SecretRef != nil:
+		visit("secrets", v.ISCSI.SecretRef.Name)
+	case v.CephFS != nil && v.CephFS.SecretRef != nil:
+		visit("secrets", v.CephFS.SecretRef.Name)
+	case v.RBD != nil && v.RBD.SecretRef != nil:
+		visit("secrets", v.RBD.SecretRef.Name)
+	case v.ScaleIO != nil && v.ScaleIO.SecretRef != nil:
+		visit("secrets", v.ScaleIO.SecretRef.Name)
+	case v.StorageOS != nil && v.StorageOS.SecretRef != nil:
+		visit("secrets", v.StorageOS.SecretRef.Name)
+	case v.AzureFile != nil:
+		visit("secrets", v.AzureFile.SecretName)
 	case v.Projected != nil:
 		for _, s := range v.Projected.Sources {
 			if s.ConfigMap != nil {

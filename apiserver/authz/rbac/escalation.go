@@ -134,7 +134,7 @@ func (g Guard) binding(ctx context.Context, u user.Info, namespace string, ref *
 
 // may asks for one of the two verbs that lift the guard.
 func (g Guard) may(ctx context.Context, u user.Info, verb string, gvr schema.GroupVersionResource, namespace, name string) bool {
-	d, _ := g.Authz.Authorize(ctx, &authz.Question{
+	d, _, _ := g.Authz.Authorize(ctx, &authz.Question{
 		User: u, Verb: verb, IsResource: true, Group: gvr.Group, Version: "*", Resource: gvr.Resource, Namespace: namespace, Name: name,
 	})
 	return d == authz.Allow
@@ -142,7 +142,7 @@ func (g Guard) may(ctx context.Context, u user.Info, verb string, gvr schema.Gro
 
 // holds returns an error that names the rules that u lacks.
 func (g Guard) holds(u user.Info, namespace string, rules []rbacv1.PolicyRule) error {
-	ok, missing := validation.Covers(g.Mode.Rules(u, namespace), rules)
+	ok, missing := validation.Covers(g.Mode.rulesOf(u, namespace), rules)
 	if ok {
 		return nil
 	}

@@ -46,7 +46,7 @@ var _ authz.Mode = (*Mode)(nil)
 func New(objects Objects) *Mode { return &Mode{objects: objects} }
 
 // Authorize implements authz.Mode.
-func (m *Mode) Authorize(_ context.Context, q *authz.Question) (authz.Decision, string) {
+func (m *Mode) Authorize(_ context.Context, q *authz.Question) (authz.Decision, string, error) {
 	var missing []error
 	var by string
 	m.visit(q.User, q.Namespace, func(g *grant) bool {
@@ -63,21 +63,31 @@ func (m *Mode) Authorize(_ context.Context, q *authz.Question) (authz.Decision, 
 	})
 	switch {
 	case by != "":
-		return authz.Allow, "RBAC: allowed by " + by
+		return authz.Allow, "RBAC: allowed by " + by, nil
 	case missing != nil:
-		return authz.NoOpinion, "RBAC: " + utilerrors.NewAggregate(missing).Error()
+		return authz.NoOpinion, "RBAC: " + utilerrors.NewAggregate(missing).Error(), nil
 	}
-	return authz.NoOpinion, ""
+	return authz.NoOpinion, "", nil
 }
 
-// Rules returns the rules that apply to u in a namespace.
-func (m *Mode) Rules(u user.Info, namespace string) []rbacv1.PolicyRule {
+// Rules implements authz.Lister.
+func (m *Mode) Rules(u user.Info, namespace string) ([]rbacv1.PolicyRule, error) {
 	var out []rbacv1.PolicyRule
+	var missing []error
 	m.visit(u, namespace, func(g *grant) bool {
 		out = append(out, g.rules...)
+		if g.err != nil {
+			missing = append(missing, g.err)
+		}
 		return false
 	})
-	return out
+	return out, utilerrors.NewAggregate(missing)
+}
+
+// rulesOf are the rules that are there.
+func (m *Mode) rulesOf(u user.Info, namespace string) []rbacv1.PolicyRule {
+	rules, _ := m.Rules(u, namespace)
+	return rules
 }
 
 // visit shows the grants of u, those of the whole cluster first, until show returns true.

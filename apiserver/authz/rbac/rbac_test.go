@@ -84,7 +84,11 @@ func TestAuthorize(t *testing.T) {
 	ask := func(name string, groups []string, q authz.Question) (authz.Decision, string) {
 		q.User = &user.DefaultInfo{Name: name, Groups: groups}
 		q.IsResource = q.Path == ""
-		return m.Authorize(t.Context(), &q)
+		d, reason, err := m.Authorize(t.Context(), &q)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		return d, reason
 	}
 	const app = "system:serviceaccount:a:app"
 	for _, tt := range []struct {
@@ -125,8 +129,8 @@ func TestAuthorize(t *testing.T) {
 	if d, _ := ask("carol", nil, authz.Question{Verb: "get", Resource: "pods", Namespace: "b"}); d != authz.Allow {
 		t.Error("a new role is not seen")
 	}
-	if n := len(m.Rules(&user.DefaultInfo{Name: "bob"}, "a")); n != 2 {
-		t.Errorf("bob has %d rules in a, want 2", n)
+	if rules, err := m.Rules(&user.DefaultInfo{Name: "bob"}, "a"); len(rules) != 2 || err != nil {
+		t.Errorf("bob has the rules %v in a (%v), want 2", rules, err)
 	}
 }
 
@@ -149,7 +153,7 @@ func BenchmarkAuthorize(b *testing.B) {
 		Verb: "get", Resource: "pods", Namespace: "ns-7", Name: "web"}
 	b.Run("allow", func(b *testing.B) {
 		for b.Loop() {
-			if d, _ := m.Authorize(b.Context(), q); d != authz.Allow {
+			if d, _, _ := m.Authorize(b.Context(), q); d != authz.Allow {
 				b.Fatal(d)
 			}
 		}
