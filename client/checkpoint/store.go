@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"go.etcd.io/bbolt"
+	bbolterrors "go.etcd.io/bbolt/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -61,7 +62,7 @@ func Open(path string, log *slog.Logger) (*Store, error) {
 		return nil, fmt.Errorf("checkpoints: %w", err)
 	}
 	db, err := open(path)
-	if err != nil && !errors.Is(err, bbolt.ErrTimeout) && !errors.Is(err, os.ErrPermission) {
+	if err != nil && !errors.Is(err, bbolterrors.ErrTimeout) && !errors.Is(err, os.ErrPermission) {
 		log.Error("The checkpoints are damaged and cannot be used: what this node knew is read from the server again", base.KeyError, err)
 		if err := os.Rename(path, path+".damaged"); err != nil {
 			return nil, fmt.Errorf("checkpoints: %w", err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -219,10 +220,5 @@ func (t *target) fronts(s *corev1.Service) bool {
 	if t.object.GetUID() == s.UID {
 		return true
 	}
-	for _, name := range t.backends {
-		if name == s.Name {
-			return true
-		}
-	}
-	return len(s.Spec.Selector) > 0 && len(t.template) > 0 && labels.SelectorFromSet(s.Spec.Selector).Matches(t.template)
+	return slices.Contains(t.backends, s.Name) || len(s.Spec.Selector) > 0 && len(t.template) > 0 && labels.SelectorFromSet(s.Spec.Selector).Matches(t.template)
 }

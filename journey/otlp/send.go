@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"strings"
@@ -49,9 +50,7 @@ func Send(ctx context.Context, address string, headers http.Header, r *Request) 
 	if err != nil {
 		return err
 	}
-	for k, v := range headers {
-		q.Header[k] = v
-	}
+	maps.Copy(q.Header, headers)
 	q.Header.Set("Content-Type", "application/json")
 	answer, err := http.DefaultClient.Do(q)
 	if err != nil {

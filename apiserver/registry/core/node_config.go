@@ -1,4 +1,4 @@
-package core
+package core //nolint:staticcheck // what this file is about is deprecated
 
 import (
 	"context"
