@@ -3,9 +3,11 @@ package cacher
 import (
 	"bytes"
 	"log/slog"
+	goruntime "runtime"
 	"runtime/debug"
 	"sort"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/btree"
@@ -183,6 +185,39 @@ func (c *Cache) decode(e store.Entry) (*Object, *Pending) {
 	return o, p
 }
 
+// decoded is an entry's object, and the write that it is of, if that was announced.
+type decoded struct {
+	o *Object
+	p *Pending
+}
+
+// decodeBatch is how many entries are worth a goroutine.
+const decodeBatch = 128
+
+// decodeAll decodes entries on all processors: it is most of a start.
+func (c *Cache) decodeAll(entries []store.Entry) []decoded {
+	out := make([]decoded, len(entries))
+	var next atomic.Int64
+	work := func() {
+		for {
+			end := int(next.Add(decodeBatch))
+			if end-decodeBatch >= len(entries) {
+				return
+			}
+			for i := end - decodeBatch; i < min(end, len(entries)); i++ {
+				out[i].o, out[i].p = c.decode(entries[i])
+			}
+		}
+	}
+	var all sync.WaitGroup
+	for range min(goruntime.GOMAXPROCS(0)-1, len(entries)/decodeBatch) {
+		all.Go(work)
+	}
+	work()
+	all.Wait()
+	return out
+}
+
 // Decode returns the object of an entry that was read from the store's past.
 func (c *Cache) Decode(e store.Entry) (*Object, error) {
 	obj, err := c.codec.Decode(e.Value)
@@ -194,15 +229,10 @@ func (c *Cache) Decode(e store.Entry) (*Object, error) {
 
 // apply brings in the changes of one revision.
 func (c *Cache) apply(events []store.Event, rev int64) {
-	type news struct {
-		o *Object
-		p *Pending
-	}
-	decoded := make([]news, len(events))
+	news := make([]decoded, len(events))
 	for i, e := range events {
 		if !e.Deleted {
-			o, p := c.decode(e.Entry)
-			decoded[i] = news{o, p}
+			news[i].o, news[i].p = c.decode(e.Entry)
 		}
 	}
 	c.mu.Lock()
@@ -212,7 +242,7 @@ func (c *Cache) apply(events []store.Event, rev int64) {
 			if prev, ok := c.tree.Delete(&Object{Key: e.Key}); ok {
 				c.pushLocked(Event{Object: prev.Gone(e.Mod), Prev: prev, Deleted: true}, now)
 			}
-		} else if o := decoded[i].o; o != nil {
+		} else if o := news[i].o; o != nil {
 			prev, _ := c.tree.ReplaceOrInsert(o)
 			c.pushLocked(Event{Object: o, Prev: prev}, now)
 		}
@@ -222,7 +252,7 @@ func (c *Cache) apply(events []store.Event, rev int64) {
 	close(c.changed)
 	c.changed = make(chan struct{})
 	c.mu.Unlock()
-	for _, n := range decoded {
+	for _, n := range news {
 		if n.p != nil {
 			n.p.done <- n.o
 		}
@@ -285,11 +315,11 @@ func (c *Cache) positionLocked(rev int64) (int64, error) {
 // reload replaces everything by entries read at rev; watches end.
 func (c *Cache) reload(entries []store.Entry, rev int64) {
 	tree := btree.NewG(32, byKey)
-	for _, e := range entries {
-		if o, p := c.decode(e); o != nil {
-			tree.ReplaceOrInsert(o)
-			if p != nil {
-				p.done <- o
+	for _, d := range c.decodeAll(entries) {
+		if d.o != nil {
+			tree.ReplaceOrInsert(d.o)
+			if d.p != nil {
+				d.p.done <- d.o
 			}
 		}
 	}
