@@ -47,6 +47,7 @@ require (
 	gotest.tools/v3 v3.5.0 // indirect
 	k8s.io/dynamic-resource-allocation v0.37.2 // indirect
 	k8s.io/kms v0.37.2 // indirect
+	k8s.io/pod-security-admission v0.37.2 // indirect
 )
 
 require (

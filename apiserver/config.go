@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/periplus/periplus/apiserver/admission"
+	admissionall "github.com/periplus/periplus/apiserver/admission/all"
 	"github.com/periplus/periplus/apiserver/aggregator"
 	"github.com/periplus/periplus/apiserver/audit"
 	authnall "github.com/periplus/periplus/apiserver/authn/all"
@@ -76,6 +77,8 @@ type Config struct {
 	Extra map[string]http.Handler
 	// Audit says which requests are logged, and where; the zero value: none.
 	Audit audit.Options
+	// Admission says which plug-ins of the server's own are asked, and how they are configured.
+	Admission admissionall.Options
 	// DisableAdmission names plug-ins of the server's own that are not asked.
 	DisableAdmission []string
 	// Plugins are admission plug-ins that are asked after the server's own.

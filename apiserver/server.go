@@ -83,15 +83,19 @@ func New(config Config) (*Server, error) {
 	s.caches = cacher.NewSet(pulse, config.Log)
 	// The plug-ins read through the server that they are part of.
 	late := &lateReader{}
+	config.Admission.Disable = append(config.Admission.Disable, config.DisableAdmission...)
+	plugins, err := admissionall.Chain(late, config.Admission)
+	if err != nil {
+		return nil, fmt.Errorf("admission: %w", err)
+	}
 	s.rest = rest.New(rest.Config{
 		Store: pulse, Silent: pulse.Silent, Sealed: s.sealedRules(), Caches: s.caches, Scheme: scheme,
-		Admission: append(admissionall.Chain(late).Without(config.DisableAdmission), config.Plugins...), Journey: config.Journey, Log: config.Log, Stop: s.stop,
+		Admission: append(plugins, config.Plugins...), Journey: config.Journey, Log: config.Log, Stop: s.stop,
 		Types: s.types, MayCreate: s.mayCreate, Authorizer: expressions{s},
 	})
 	late.Server = s.rest
 	s.crds = crd.New(s.rest, config.Log)
 	s.others = aggregator.New(aggregator.Config{Rest: s.rest, ProxyClient: config.ProxyClient, ClusterIPs: config.AggregateByClusterIP, Log: config.Log})
-	var err error
 	if s.authn, err = s.authentication(); err != nil {
 		return nil, fmt.Errorf("authentication: %w", err)
 	}

@@ -23,6 +23,7 @@ var accounts = map[string]string{
 	"certificatesigningrequest-signing-controller":   "certificate-controller",
 	"certificatesigningrequest-approving-controller": "certificate-controller",
 	"certificatesigningrequest-cleaner-controller":   "certificate-controller",
+	"service-cidr-controller":                        "service-cidrs-controller",
 	"service-lb-controller":                          "service-controller",
 	"token-cleaner-controller":                       "token-cleaner",
 	"bootstrap-signer-controller":                    "bootstrap-signer",

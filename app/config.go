@@ -95,6 +95,9 @@ type Config struct {
 	// AuthorizationConfig is how the API server decides.
 	AuthorizationConfig `json:",inline"`
 
+	// AdmissionConfig says who is asked about writes.
+	AdmissionConfig `json:",inline"`
+
 	// AuditOptions say which requests to the API server are logged, and where.
 	AuditOptions
 

@@ -121,7 +121,13 @@ func (s *controlPlane) apiStage() stage {
 			_ = listener.Close()
 			return err
 		}
+		plugins, err := s.config.AdmissionConfig.options()
+		if err != nil {
+			_ = listener.Close()
+			return err
+		}
 		s.api, err = apiserver.New(apiserver.Config{
+			Admission:  plugins,
 			Encryption: s.config.EncryptionConfig.options(), Authentication: authentication, Trust: trust, ProxyClient: proxy, AggregateByClusterIP: !s.config.AggregatorRouting,
 			Store: s.store, Version: Version,
 			Advertise:    s.advertise(),

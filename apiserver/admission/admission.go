@@ -67,7 +67,16 @@ type Forms interface {
 type Rounds struct {
 	Second bool // this is the second round
 	Wanted bool // a mutator wants one
-	Memory any  // of the mutator that wants it
+	// Memory is what plug-ins remember of the first round, by their names.
+	Memory map[string]any
+}
+
+// Remember keeps what a plug-in wants to know in the second round.
+func (r *Rounds) Remember(plugin string, memory any) {
+	if r.Memory == nil {
+		r.Memory = map[string]any{}
+	}
+	r.Memory[plugin] = memory
 }
 
 // RequestVersion is the version in which the client wrote.

@@ -13,11 +13,25 @@ import (
 
 var _ registry.Writer = (*Server)(nil)
 
+// ownManager owns the fields of what the server makes itself.
+const ownManager = "kube-apiserver"
+
+func (s *Server) endpointOf(gvr schema.GroupVersionResource) *endpoint {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.endpoints[gvr]
+}
+
 // Make implements registry.Writer.
 func (s *Server) Make(ctx context.Context, gvr schema.GroupVersionResource, obj runtime.Object) error {
 	o := s.Objects(gvr)
 	if o == nil {
 		return nil
+	}
+	if e := s.endpointOf(gvr); e != nil {
+		if err := e.track(e.blank, obj, nil, "", ownManager); err != nil {
+			return err
+		}
 	}
 	_, err := o.Create(ctx, obj, metaOf(obj).Namespace, Write{Strategy: o.Resource.Strategy, Internal: true})
 	return err

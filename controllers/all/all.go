@@ -31,6 +31,7 @@ import (
 	"github.com/periplus/periplus/controllers/resourcequota"
 	"github.com/periplus/periplus/controllers/rootca"
 	"github.com/periplus/periplus/controllers/serviceaccount"
+	"github.com/periplus/periplus/controllers/servicecidr"
 	"github.com/periplus/periplus/controllers/servicelb"
 	"github.com/periplus/periplus/controllers/statefulset"
 	"github.com/periplus/periplus/controllers/tainteviction"
@@ -75,5 +76,6 @@ func Controllers() []controllers.Controller {
 		tokencleaner.Controller(),
 		legacytoken.Controller(),
 		servicelb.Controller(),
+		servicecidr.Controller(),
 	}
 }

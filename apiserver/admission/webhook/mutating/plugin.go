@@ -55,10 +55,10 @@ func (p *plugin) Admit(ctx context.Context, a *admission.Attributes) error {
 	if len(hooks) == 0 || admission.Exempt(a) || a.Forms == nil {
 		return nil
 	}
-	m, _ := a.Rounds.Memory.(*memory)
+	m, _ := a.Rounds.Memory[p.Name()].(*memory)
 	if m == nil {
 		m = &memory{invoked: map[string]bool{}, again: map[string]bool{}}
-		a.Rounds.Memory = m
+		a.Rounds.Remember(p.Name(), m)
 	} else if m.last != nil && !apiequality.Semantic.DeepEqual(m.last, a.Object) {
 		m.changed() // by built-in plug-ins, in this round
 	}

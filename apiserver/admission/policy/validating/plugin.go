@@ -1,4 +1,4 @@
-package validatingpolicy
+package validating
 
 import (
 	"context"
@@ -8,27 +8,25 @@ import (
 	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	upstream "k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/admission/plugin/cel"
-	"k8s.io/apiserver/pkg/authentication/user"
 
 	"github.com/periplus/periplus/apiserver/admission"
+	"github.com/periplus/periplus/apiserver/admission/policy"
 	"github.com/periplus/periplus/apiserver/request"
 )
 
 type plugin struct {
-	objects Objects
+	objects policy.Objects
 	index   *index
 }
 
 var _ admission.Validator = (*plugin)(nil)
 
 // New returns the plug-in.
-func New(objects Objects) admission.Plugin {
+func New(objects policy.Objects) admission.Plugin {
 	return &plugin{objects, &index{objects: objects, versions: [2]int64{-1, -1}}}
 }
 
@@ -36,13 +34,15 @@ func (*plugin) Name() string { return "ValidatingAdmissionPolicy" }
 
 // Validate implements admission.Validator.
 func (p *plugin) Validate(ctx context.Context, a *admission.Attributes) error {
-	list := p.index.policies()
+	list := p.index.bound()
 	if len(list) == 0 || admission.Exempt(a) || a.Forms == nil {
 		return nil
 	}
 	var refused error
-	for _, policy := range list {
-		m, err := policy.about.Match(a, p.objects)
+	var told record
+	defer func() { told.publish(ctx) }()
+	for _, b := range list {
+		m, err := b.about.Match(a, p.objects)
 		if err != nil {
 			return err
 		}
@@ -50,30 +50,30 @@ func (p *plugin) Validate(ctx context.Context, a *admission.Attributes) error {
 			continue
 		}
 		start, answer := time.Now(), "allowed"
-		if err := p.policy(ctx, a, m, policy); err != nil {
+		if err := p.policy(ctx, a, m, b, &told); err != nil {
 			answer = "refused"
 			if refused == nil {
 				refused = err
 			}
 		}
 		if a.Record != nil {
-			a.Record("policy "+policy.Name, start, "answer", answer)
+			a.Record("policy "+b.Name, start, "answer", answer)
 		}
 	}
 	return refused
 }
 
 // policy evaluates one policy by all its bindings; the first denial is the answer.
-func (p *plugin) policy(ctx context.Context, a *admission.Attributes, m *admission.Match, policy *policy) error {
+func (p *plugin) policy(ctx context.Context, a *admission.Attributes, m *admission.Match, rules *bound, told *record) error {
 	var attributes *upstream.VersionedAttributes
 	var refused error
 	deny := func(b *binding, v violation) {
 		if refused == nil {
-			refused = denial(a, policy.Name, b.Name, v)
+			refused = denial(a, rules.Name, b.Name, v)
 		}
 	}
-	for i := range policy.bindings {
-		b := &policy.bindings[i]
+	for i := range rules.bindings {
+		b := &rules.bindings[i]
 		if b.about != nil {
 			if within, err := b.about.Match(a, p.objects); err != nil || within == nil {
 				if err != nil {
@@ -82,68 +82,41 @@ func (p *plugin) policy(ctx context.Context, a *admission.Attributes, m *admissi
 				continue
 			}
 		}
-		params, err := p.params(a, policy, b)
+		params, err := policy.Params(p.objects, a, rules.Spec.ParamKind, b.Spec.ParamRef)
 		if err != nil {
-			for _, v := range policy.program().failed(fmt.Errorf("failed to configure binding: %w", err)) {
+			for _, v := range rules.program().failed(fmt.Errorf("failed to configure binding: %w", err)) {
 				deny(b, v)
 			}
 			continue
 		}
 		if attributes == nil {
-			if attributes, err = versioned(a, m); err != nil {
+			if attributes, err = policy.Versioned(a, m); err != nil {
 				return apierrors.NewInternalError(err)
 			}
 		}
-		namespace, err := p.namespace(a)
+		namespace, err := policy.NamespaceOf(p.objects, a)
 		if err != nil {
 			return err
 		}
 		question := cel.CreateAdmissionRequest(attributes.Attributes, metav1.GroupVersionResource(m.Resource), metav1.GroupVersionKind(m.Kind))
 		for _, param := range params {
-			for _, v := range policy.program().evaluate(ctx, attributes, question, param, namespace, a.Authorizer) {
+			violations, notes := rules.program().evaluate(ctx, attributes, question, param, namespace, a.Authorizer)
+			told.add(rules.Name, notes)
+			for _, v := range violations {
 				for _, action := range b.Spec.ValidationActions {
 					switch action {
 					case admissionregistrationv1.Deny:
 						deny(b, v)
 					case admissionregistrationv1.Warn:
-						request.Warn(ctx, fmt.Sprintf("Validation failed for ValidatingAdmissionPolicy '%s' with binding '%s': %s", policy.Name, b.Name, v.message))
+						request.Warn(ctx, fmt.Sprintf("Validation failed for ValidatingAdmissionPolicy '%s' with binding '%s': %s", rules.Name, b.Name, v.message))
+					case admissionregistrationv1.Audit:
+						told.failures = append(told.failures, failure{v.message, rules.Name, b.Name, v.index, b.Spec.ValidationActions})
 					}
 				}
 			}
 		}
 	}
 	return refused
-}
-
-// versioned shows a write to expressions, in the version of m.
-func versioned(a *admission.Attributes, m *admission.Match) (*upstream.VersionedAttributes, error) {
-	object, old, err := a.Values(m)
-	if err != nil {
-		return nil, err
-	}
-	who := a.User
-	if who == nil {
-		who = &user.DefaultInfo{}
-	}
-	return &upstream.VersionedAttributes{
-		Attributes: upstream.NewAttributesRecord(object, old, m.Kind, a.Namespace, a.Name, m.Resource, a.Subresource,
-			upstream.Operation(a.Operation), a.Options, a.DryRun, who),
-		VersionedKind: m.Kind, VersionedObject: upstream.NewLazyObject(object), VersionedOldObject: upstream.NewLazyObject(old),
-	}, nil
-}
-
-var namespaces = corev1.SchemeGroupVersion.WithResource("namespaces")
-
-// namespace is the one of the object, nil for objects of the cluster.
-func (p *plugin) namespace(a *admission.Attributes) (*corev1.Namespace, error) {
-	if a.Namespace == "" || a.Resource == namespaces {
-		return nil, nil
-	}
-	obj, err := p.objects.Get(namespaces, "", a.Namespace)
-	if err != nil {
-		return nil, err
-	}
-	return obj.(*corev1.Namespace), nil
 }
 
 // denial is the client's answer, in upstream's words.
@@ -169,6 +142,3 @@ func code(r metav1.StatusReason) int32 {
 	}
 	return http.StatusUnprocessableEntity
 }
-
-// nothing is what a policy without parameters is evaluated with.
-var nothing = []runtime.Object{nil}

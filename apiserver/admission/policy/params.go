@@ -1,4 +1,4 @@
-package validatingpolicy
+package policy
 
 import (
 	"errors"
@@ -14,9 +14,8 @@ import (
 	"github.com/periplus/periplus/apiserver/admission"
 )
 
-// params returns the objects that a binding refers to; a policy is evaluated with each.
-func (p *plugin) params(a *admission.Attributes, policy *policy, b *binding) ([]runtime.Object, error) {
-	kind, ref := policy.Spec.ParamKind, b.Spec.ParamRef
+// Params returns the objects that a binding refers to; a policy is evaluated with each.
+func Params(objects Objects, a *admission.Attributes, kind *admissionregistrationv1.ParamKind, ref *admissionregistrationv1.ParamRef) ([]runtime.Object, error) {
 	if kind == nil || ref == nil {
 		return nothing, nil
 	}
@@ -24,7 +23,7 @@ func (p *plugin) params(a *admission.Attributes, policy *policy, b *binding) ([]
 	if err != nil {
 		return nil, err
 	}
-	gvr, namespaced, ok := p.objects.ResourceOf(gv.WithKind(kind.Kind))
+	gvr, namespaced, ok := objects.ResourceOf(gv.WithKind(kind.Kind))
 	if !ok {
 		return nil, fmt.Errorf("failed to find resource referenced by paramKind: '%v'", gv.WithKind(kind.Kind))
 	}
@@ -37,7 +36,7 @@ func (p *plugin) params(a *admission.Attributes, policy *policy, b *binding) ([]
 			return nil, fmt.Errorf("cannot use namespaced paramRef in policy binding that matches cluster-scoped resources")
 		}
 	}
-	found, err := p.find(gvr, namespace, ref)
+	found, err := find(objects, gvr, namespace, ref)
 	if err != nil {
 		return nil, err
 	}
@@ -47,9 +46,9 @@ func (p *plugin) params(a *admission.Attributes, policy *policy, b *binding) ([]
 	return found, nil
 }
 
-func (p *plugin) find(gvr schema.GroupVersionResource, namespace string, ref *admissionregistrationv1.ParamRef) ([]runtime.Object, error) {
+func find(objects Objects, gvr schema.GroupVersionResource, namespace string, ref *admissionregistrationv1.ParamRef) ([]runtime.Object, error) {
 	if ref.Name != "" {
-		obj, err := p.objects.Get(gvr, namespace, ref.Name)
+		obj, err := objects.Get(gvr, namespace, ref.Name)
 		if apierrors.IsNotFound(err) {
 			return nil, nil
 		}
@@ -59,7 +58,7 @@ func (p *plugin) find(gvr schema.GroupVersionResource, namespace string, ref *ad
 		return []runtime.Object{obj}, nil
 	}
 	selector := admission.Selector(ref.Selector)
-	list, err := p.objects.List(gvr, namespace)
+	list, err := objects.List(gvr, namespace)
 	if err != nil {
 		return nil, err
 	}

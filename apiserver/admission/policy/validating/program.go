@@ -1,10 +1,9 @@
-package validatingpolicy
+package validating
 
 import (
 	"context"
 	"fmt"
 	"strings"
-	"sync"
 
 	celgo "github.com/google/cel-go/cel"
 	celtypes "github.com/google/cel-go/common/types"
@@ -19,24 +18,9 @@ import (
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/apiserver/pkg/cel/environment"
+
+	"github.com/periplus/periplus/apiserver/admission/policy"
 )
-
-// environments is made when the first policy is compiled.
-var environments = sync.OnceValue(func() *environment.EnvSet {
-	return environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion())
-})
-
-// An expression is one in CEL, with the type that it must have; name is a variable's.
-type expression struct {
-	name, text string
-	kind       *celgo.Type
-}
-
-func (e *expression) GetName() string       { return e.name }
-func (e *expression) GetExpression() string { return e.text }
-func (e *expression) ReturnTypes() []*celgo.Type {
-	return []*celgo.Type{e.kind}
-}
 
 // A program is a policy in the form that is evaluated.
 type program struct {
@@ -44,12 +28,13 @@ type program struct {
 	conditions  matchconditions.Matcher // nil without conditions
 	validations cel.ConditionEvaluator
 	messages    cel.ConditionEvaluator
+	audits      cel.ConditionEvaluator
 	err         error
 }
 
 func compile(p *admissionregistrationv1.ValidatingAdmissionPolicy) *program {
 	out := &program{policy: p}
-	c, err := cel.NewCompositedCompiler(environments())
+	c, err := cel.NewCompositedCompiler(policy.Environments())
 	if err != nil {
 		out.err = err
 		return out
@@ -57,7 +42,7 @@ func compile(p *admissionregistrationv1.ValidatingAdmissionPolicy) *program {
 	declared := cel.OptionalVariableDeclarations{HasParams: p.Spec.ParamKind != nil, HasAuthorizer: true}
 	variables := make([]cel.NamedExpressionAccessor, len(p.Spec.Variables))
 	for i, v := range p.Spec.Variables {
-		variables[i] = &expression{v.Name, v.Expression, celgo.AnyType}
+		variables[i] = &policy.Expression{Name: v.Name, Text: v.Expression, Kind: celgo.AnyType}
 	}
 	c.CompileAndStoreVariables(variables, declared, environment.StoredExpressions)
 	if len(p.Spec.MatchConditions) > 0 {
@@ -70,42 +55,59 @@ func compile(p *admissionregistrationv1.ValidatingAdmissionPolicy) *program {
 	}
 	checks, messages := make([]cel.ExpressionAccessor, len(p.Spec.Validations)), make([]cel.ExpressionAccessor, len(p.Spec.Validations))
 	for i, v := range p.Spec.Validations {
-		checks[i] = &expression{text: v.Expression, kind: celgo.BoolType}
+		checks[i] = &policy.Expression{Text: v.Expression, Kind: celgo.BoolType}
 		if v.MessageExpression != "" {
-			messages[i] = &expression{text: v.MessageExpression, kind: celgo.StringType}
+			messages[i] = &policy.Expression{Text: v.MessageExpression, Kind: celgo.StringType}
 		}
 	}
 	out.validations = c.CompileCondition(checks, declared, environment.StoredExpressions)
+	audits := make([]cel.ExpressionAccessor, len(p.Spec.AuditAnnotations))
+	for i, a := range p.Spec.AuditAnnotations {
+		audits[i] = &audit{a.ValueExpression}
+	}
+	out.audits = c.CompileCondition(audits, declared, environment.StoredExpressions)
 	declared.HasAuthorizer = false
 	out.messages = c.CompileCondition(messages, declared, environment.StoredExpressions)
 	return out
 }
 
+// audit is the expression of an audit annotation: text, or nothing.
+type audit struct{ text string }
+
+func (a *audit) GetExpression() string { return a.text }
+func (a *audit) ReturnTypes() []*celgo.Type {
+	return []*celgo.Type{celgo.StringType, celgo.NullType}
+}
+
+// A note is the value of an audit annotation.
+type note struct{ key, value string }
+
 // A violation is one validation that does not hold.
 type violation struct {
 	message string
 	reason  metav1.StatusReason
+	index   int // of the validation
 }
 
 // evaluate returns what of a policy a write violates.
-func (p *program) evaluate(ctx context.Context, attributes *upstream.VersionedAttributes, request *admissionv1.AdmissionRequest, params runtime.Object, namespace *corev1.Namespace, who authorizer.UnconditionalAuthorizer) []violation {
+func (p *program) evaluate(ctx context.Context, attributes *upstream.VersionedAttributes, request *admissionv1.AdmissionRequest, params runtime.Object, namespace *corev1.Namespace, who authorizer.UnconditionalAuthorizer) ([]violation, []note) {
 	if p.err != nil {
-		return p.failed(p.err)
+		return p.failed(p.err), nil
 	}
 	if p.conditions != nil {
 		result := p.conditions.Match(ctx, attributes, params, who)
 		if result.Error != nil {
-			return p.failed(result.Error)
+			return p.failed(result.Error), nil
 		}
 		if !result.Matches {
-			return nil
+			return nil, nil
 		}
 	}
 	variables := cel.OptionalVariableBindings{VersionedParams: params}
 	ns := cel.CreateNamespaceObject(namespace)
 	results, left, err := p.validations.ForInput(ctx, attributes, request, cel.OptionalVariableBindings{VersionedParams: params, Authorizer: who}, ns, celconfig.RuntimeCELCostBudget)
 	if err != nil {
-		return p.failed(err)
+		return p.failed(err), nil
 	}
 	var out []violation
 	var messages []cel.EvaluationResult
@@ -122,8 +124,35 @@ func (p *program) evaluate(ctx context.Context, attributes *upstream.VersionedAt
 			out = append(out, p.violated(i, messages))
 		}
 	}
-	return out
+	notes, failed := p.notes(ctx, attributes, request, cel.OptionalVariableBindings{VersionedParams: params, Authorizer: who}, ns, left)
+	return append(out, failed...), notes
 }
+
+// notes evaluates the audit annotations.
+func (p *program) notes(ctx context.Context, attributes *upstream.VersionedAttributes, request *admissionv1.AdmissionRequest, variables cel.OptionalVariableBindings, ns *corev1.Namespace, budget int64) (out []note, failed []violation) {
+	if len(p.policy.Spec.AuditAnnotations) == 0 {
+		return nil, nil
+	}
+	results, _, err := p.audits.ForInput(ctx, attributes, request, variables, ns, budget)
+	if err != nil {
+		return nil, p.failed(err)
+	}
+	for i, result := range results {
+		if result.Error != nil {
+			failed = append(failed, p.failed(result.Error)...)
+			continue
+		}
+		if text, ok := result.EvalResult.Value().(string); ok {
+			if text = strings.TrimSpace(text); text != "" {
+				out = append(out, note{p.policy.Spec.AuditAnnotations[i].Key, text[:min(len(text), mostAuditText)]})
+			}
+		}
+	}
+	return out, failed
+}
+
+// mostAuditText is how much of an audit annotation's value is kept, in bytes.
+const mostAuditText = 10 * 1024
 
 // failed is an evaluation that came to no result: a violation, unless failures are ignored.
 func (p *program) failed(err error) []violation {
@@ -135,7 +164,7 @@ func (p *program) failed(err error) []violation {
 
 func (p *program) violated(i int, messages []cel.EvaluationResult) violation {
 	v := &p.policy.Spec.Validations[i]
-	out := violation{reason: metav1.StatusReasonInvalid}
+	out := violation{reason: metav1.StatusReasonInvalid, index: i}
 	if v.Reason != nil {
 		out.reason = *v.Reason
 	}
