@@ -55,7 +55,13 @@ func measureHollow(ctx context.Context, b *bench) (err error) {
 	if err := c.quiet(ctx, fmt.Sprintf("%d hollow nodes, %d pods", b.nodes, b.pods)); err != nil {
 		return err
 	}
-	return c.scaleTo(ctx, 0)
+	if err := c.scaleTo(ctx, 0); err != nil {
+		return err
+	}
+	if err := wait(ctx, forgetful); err != nil {
+		return err
+	}
+	return c.quiet(ctx, fmt.Sprintf("%d hollow nodes, %d pods have come and gone", b.nodes, b.pods))
 }
 
 // each measures the server and the process with the nodes.
