@@ -37,6 +37,7 @@ import (
 	"github.com/periplus/periplus/controllers/tainteviction"
 	"github.com/periplus/periplus/controllers/tokencleaner"
 	"github.com/periplus/periplus/controllers/ttlafterfinished"
+	"github.com/periplus/periplus/controllers/validatingpolicystatus"
 )
 
 // Controllers lists every controller, one line each.
@@ -77,5 +78,6 @@ func Controllers() []controllers.Controller {
 		legacytoken.Controller(),
 		servicelb.Controller(),
 		servicecidr.Controller(),
+		validatingpolicystatus.Controller(),
 	}
 }
