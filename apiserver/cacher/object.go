@@ -32,6 +32,8 @@ type Format int
 const (
 	JSON Format = iota
 	Protobuf
+	MetadataJSON // the metadata alone
+	MetadataProtobuf
 	formats
 )
 

@@ -307,8 +307,22 @@ func (wr *watcher) encode(o *cacher.Object) ([]byte, error) {
 		}
 		return json.Marshal(table)
 	default:
-		return wr.e.server.codecs.encode(c.format, partial(c.format, o))
+		return wr.metadata(o)
 	}
+}
+
+// metadata returns the metadata of an object alone: for all who watch it in the version
+// and the forms of today it is encoded once.
+func (wr *watcher) metadata(o *cacher.Object) ([]byte, error) {
+	f := wr.c.format
+	encode := func(runtime.Object) ([]byte, error) { return wr.e.server.codecs.encode(f, partial(f, o)) }
+	switch {
+	case f.asGV == metav1.SchemeGroupVersion && f.media == mediaJSON:
+		return o.Encoded(cacher.MetadataJSON, true, encode)
+	case f.asGV == metav1.SchemeGroupVersion && f.media == mediaProtobuf:
+		return o.Encoded(cacher.MetadataProtobuf, true, encode)
+	}
+	return encode(nil)
 }
 
 // bookmark tells the client that it has seen everything up to rev.

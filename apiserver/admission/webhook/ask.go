@@ -10,6 +10,7 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/periplus/periplus/apiserver/admission"
 	"github.com/periplus/periplus/apiserver/registry"
@@ -31,13 +32,13 @@ func (e *CallError) Error() string {
 func (e *CallError) Unwrap() error { return e.Err }
 
 // Wanted returns the version in which the hook is to be asked about a, or nil:
-// the criteria and the conditions.
-func (h *Hook) Wanted(ctx context.Context, a *admission.Attributes, objects registry.Reader) (*admission.Match, error) {
+// the criteria and the conditions, which look at values.
+func (h *Hook) Wanted(ctx context.Context, a *admission.Attributes, objects registry.Reader, values func(*admission.Match) (object, old runtime.Object, err error)) (*admission.Match, error) {
 	m, err := h.about.Match(a, objects)
 	if m == nil || err != nil || h.conditions == nil {
 		return m, err
 	}
-	object, old, err := a.Values(m)
+	object, old, err := values(m)
 	if err != nil {
 		return nil, apierrors.NewInternalError(err)
 	}

@@ -64,7 +64,7 @@ func (p *plugin) Admit(ctx context.Context, a *admission.Attributes) error {
 	}
 	asked := false
 	for _, h := range hooks {
-		match, err := h.Wanted(ctx, a, p.objects)
+		match, err := h.Wanted(ctx, a, p.objects, a.Values)
 		if err != nil {
 			return err
 		}

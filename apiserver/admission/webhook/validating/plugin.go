@@ -44,8 +44,9 @@ func (p *plugin) Validate(ctx context.Context, a *admission.Attributes) error {
 		err   error
 	}
 	var calls []*call
+	values := a.Settled()
 	for _, h := range hooks {
-		m, err := h.Wanted(ctx, a, p.objects)
+		m, err := h.Wanted(ctx, a, p.objects, values)
 		if err != nil {
 			return err
 		}
