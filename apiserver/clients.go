@@ -1,8 +1,12 @@
 package apiserver
 
 import (
+	"context"
 	"crypto/tls"
 	"crypto/x509"
+
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/client-go/kubernetes"
 )
 
 // tlsConfig is how connections begin. Client certificates are asked for and judged by
@@ -29,8 +33,16 @@ func (s *Server) greeting() *tls.Config {
 	}
 }
 
-// TrustClients replaces the authorities of client certificates.
-func (s *Server) TrustClients(roots *x509.CertPool) {
+// TrustClients replaces the authorities of client certificates, which are also given as
+// PEM for extension API servers.
+func (s *Server) TrustClients(ctx context.Context, roots *x509.CertPool, text []byte) error {
 	s.authn.Certificates.Trust(roots)
 	s.hello.Store(s.greeting())
+	c, err := kubernetes.NewForConfig(s.ClientConfig("system:apiserver", user.SystemPrivilegedGroup))
+	if err != nil {
+		return err
+	}
+	t := s.config.Trust
+	t.ClientCA = text
+	return t.Publish(ctx, c)
 }

@@ -230,11 +230,11 @@ func (s *controlPlane) reloadFiles(ctx context.Context) error {
 		}
 	}
 	add(s.config.ClientCAFile, func() error {
-		roots, _, err := s.clientCAs()
-		if err == nil {
-			s.api.TrustClients(roots)
+		roots, text, err := s.clientCAs()
+		if err != nil {
+			return err
 		}
-		return err
+		return s.api.TrustClients(ctx, roots, text)
 	})
 	if s.config.EncryptionReload {
 		add(s.config.EncryptionFile, func() error { return s.api.Encryption().Reload() })

@@ -19,6 +19,8 @@ var ErrRejected = errors.New("Unauthorized") //nolint:staticcheck // the wording
 type Chain struct {
 	List      []authenticator.Request
 	Anonymous authenticator.Request
+	// Forget removes further headers in which credentials were; nil: there are none.
+	Forget func(http.Header)
 	// Guard slows down who presents wrong credentials; nil: nobody.
 	Guard *Guard
 }
@@ -39,6 +41,11 @@ func (c *Chain) Authenticate(r *http.Request) (user.Info, error) {
 		}
 		if ok {
 			c.Guard.known(presented)
+			// Nobody to whom the request is passed on needs to see them.
+			r.Header.Del("Authorization")
+			if c.Forget != nil {
+				c.Forget(r.Header)
+			}
 			return withGroup(resp.User), nil
 		}
 	}

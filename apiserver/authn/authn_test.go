@@ -76,3 +76,14 @@ func TestGuard(t *testing.T) {
 		}
 	}
 }
+
+// TestForgotten: credentials go no further than authentication.
+func TestForgotten(t *testing.T) {
+	t.Parallel()
+	c := &authn.Chain{List: []authenticator.Request{way{"a": "ann"}}, Forget: func(h http.Header) { h.Del("X-Remote-User") }}
+	r := from("192.0.2.1", "a")
+	r.Header.Set("X-Remote-User", "bob")
+	if _, err := c.Authenticate(r); err != nil || len(r.Header) != 0 {
+		t.Errorf("%v, %v", r.Header, err)
+	}
+}

@@ -19,6 +19,8 @@ func build(ctx context.Context, dir string) error {
 	for _, args := range [][]string{
 		{"build", "-ldflags", "-s -w", "-o", filepath.Join(dir, "ginkgo"), "github.com/onsi/ginkgo/v2/ginkgo"},
 		{"build", "-ldflags", "-s -w", "-o", filepath.Join(dir, "agnhost"), "k8s.io/kubernetes/test/images/agnhost"},
+		{"build", "-ldflags", "-s -w", "-o", filepath.Join(dir, "sample-apiserver"), "k8s.io/sample-apiserver"},
+		{"build", "-ldflags", "-s -w", "-o", filepath.Join(dir, "etcd"), "go.etcd.io/etcd/server/v3"},
 		{"test", "-c", "-vet=off", "-ldflags", "-s -w", "-o", filepath.Join(dir, "e2e.test"), "k8s.io/kubernetes/test/e2e"},
 	} {
 		cmd := exec.CommandContext(ctx, "go", args...)

@@ -51,6 +51,9 @@ func archive(ctx context.Context, dir string) ([]string, error) {
 			return nil, err
 		}
 	}
+	if err := extension(dir, made); err != nil {
+		return nil, err
+	}
 	maps.Copy(made, map[image.ImageID]v1.Image{image.BusyBox: busybox, image.Nginx: nginx, image.NginxNew: nginx})
 	for id, c := range map[image.ImageID]struct {
 		from v1.Image
@@ -80,6 +83,24 @@ func archive(ctx context.Context, dir string) ([]string, error) {
 		files = append(files, file)
 	}
 	return files, nil
+}
+
+// extension adds the images of an extension API server: upstream's sample, and its etcd.
+func extension(dir string, made map[image.ImageID]v1.Image) error {
+	for id, at := range map[image.ImageID]string{image.APIServer: "sample-apiserver", image.Etcd: "usr/local/bin/etcd"} {
+		program, err := os.ReadFile(filepath.Join(dir, filepath.Base(at)))
+		if err != nil {
+			return err
+		}
+		files, err := images.Files(nil, images.File{Path: at, Mode: 0o755, Data: program})
+		if err != nil {
+			return err
+		}
+		if made[id], err = mutate.Config(files, v1.Config{Entrypoint: []string{"/" + at}}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // agnhost is upstream's program with the tools that its image has from Alpine, here

@@ -102,6 +102,7 @@ func New(c Config) (*Authentication, error) {
 			return nil, err
 		}
 		a.List = append(a.List, proxies)
+		a.Forget = proxies.Forget
 	}
 	a.List = append(a.List, a.Certificates)
 

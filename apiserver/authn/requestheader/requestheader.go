@@ -46,6 +46,13 @@ func New(c Config) (*Authenticator, error) {
 	return &Authenticator{c, headerrequest.NewDynamicVerifyOptionsSecure(verify, static(c.Names), static(c.Users), static(c.UIDs), static(c.Groups), static(c.ExtraPrefixes))}, nil
 }
 
+// Forget removes the headers of proxies, whoever has sent them.
+func (a *Authenticator) Forget(h http.Header) {
+	static := func(list []string) headerrequest.StringSliceProvider { return headerrequest.StaticStringSlice(list) }
+	c := &a.config
+	headerrequest.ClearAuthenticationHeaders(h, static(c.Users), static(c.UIDs), static(c.Groups), static(c.ExtraPrefixes))
+}
+
 // AuthenticateRequest implements authenticator.Request. The headers go no further.
 func (a *Authenticator) AuthenticateRequest(r *http.Request) (*authenticator.Response, bool, error) {
 	for _, name := range a.config.Users {
