@@ -75,6 +75,9 @@ type Config struct {
 	LogDir string
 	// Extra serves further paths, by prefix, to whoever is authorized for them.
 	Extra map[string]http.Handler
+	// MaxInFlight is how many requests are served at once, divided among the priority
+	// levels; default 600.
+	MaxInFlight int
 	// Audit says which requests are logged, and where; the zero value: none.
 	Audit audit.Options
 	// Admission says which plug-ins of the server's own are asked, and how they are configured.

@@ -12,7 +12,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"k8s.io/apimachinery/pkg/version"
 
 	"github.com/periplus/periplus/store"
@@ -81,7 +80,8 @@ func (s *Server) health(routes *http.ServeMux) {
 		routes.Handle("/"+name, h)
 		routes.Handle("/"+name+"/", h)
 	}
-	routes.Handle("/metrics", promhttp.Handler())
+	routes.Handle("/metrics", s.metricsHandler())
+	s.flowRoutes(routes)
 }
 
 // checkHandler answers /<name>, ?verbose, ?exclude=… and /<name>/<check>.

@@ -24,6 +24,7 @@ func inBubble(t *testing.T, f func(t *testing.T, ctx context.Context, s *apiserv
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(context.Background())
 		s, c := startWith(t, func(*apiserver.Config) {})
+		synctest.Wait() // what is made after the start is there
 		f(t, ctx, s, c)
 		cancel()
 	})

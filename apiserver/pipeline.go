@@ -90,6 +90,11 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, routes http.Handl
 		s.rest.Codecs().WriteError(w, r, err)
 		return
 	}
+	leave, ok := s.enter(ctx, w, r, state)
+	if !ok {
+		return
+	}
+	defer leave()
 	q := authz.Of(state)
 	d, reason, failed := s.authz.Authorize(ctx, q)
 	noteDecision(state, d == authz.Allow, reason)

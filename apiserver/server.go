@@ -29,6 +29,7 @@ import (
 	"github.com/periplus/periplus/apiserver/crd"
 	"github.com/periplus/periplus/apiserver/discovery"
 	"github.com/periplus/periplus/apiserver/encryption"
+	"github.com/periplus/periplus/apiserver/flow"
 	"github.com/periplus/periplus/apiserver/metrics"
 	"github.com/periplus/periplus/apiserver/printers"
 	"github.com/periplus/periplus/apiserver/registry"
@@ -55,6 +56,8 @@ type Server struct {
 	authn   *authnall.Authentication
 	authz   *authzall.Authorization
 	audit   *audit.Auditor // nil: nothing is audited
+	flow    *flow.Control
+	telling atomic.Int32 // calls of tellFlows that wait for one that is at it
 	handler http.Handler
 	// answered is closed when the last request from outside has been answered.
 	answered chan struct{}
@@ -109,6 +112,7 @@ func New(config Config) (*Server, error) {
 	if s.audit, err = audit.New(config.Audit, config.Log); err != nil {
 		return nil, err
 	}
+	s.flow = s.fairness()
 	s.handler = s.pipeline(&discovery.Handler{Resources: s.rest.Listings, Codecs: s.rest.Codecs(), Table: s.others.Table})
 	return s, nil
 }
@@ -249,6 +253,7 @@ func (s *Server) Run(ctx context.Context, listeners ...net.Listener) error {
 			group.Go(func() error { return s.keepEndpoint(ctx, c) })
 		}
 		group.Go(func() error { return s.expireEvents(ctx) })
+		group.Go(func() error { return s.keepFlows(ctx, c) })
 		s.config.Log.Info("API server is ready", base.KeyAddress, s.config.Advertise.String(), base.KeyRevision, s.caches.Rev())
 		return nil
 	})

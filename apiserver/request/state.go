@@ -21,6 +21,9 @@ type State struct {
 	Impersonator user.Info
 	// Audit hears of the request; nil when it is not audited.
 	Audit Auditor
+	// Begun, if not nil, is called when a request that lasts has done the work of its
+	// beginning: a watch has written what was there.
+	Begun func()
 
 	mu       sync.Mutex
 	warnings []string

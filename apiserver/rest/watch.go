@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/periplus/periplus/apiserver/cacher"
+	"github.com/periplus/periplus/apiserver/request"
 )
 
 const (
@@ -93,6 +94,7 @@ func (e *endpoint) watch(w http.ResponseWriter, r *http.Request, c *call) error 
 				return nil
 			}
 		}
+		request.Settled(r.Context())
 		if initial && q.AllowWatchBookmarks && !wr.bookmark(max(rev, snapshot.Rev), true) {
 			return nil
 		}
@@ -105,6 +107,7 @@ func (e *endpoint) watch(w http.ResponseWriter, r *http.Request, c *call) error 
 			return resourceExpired("too old resource version: " + q.ResourceVersion + " (" + strconv.FormatInt(e.objects.set.Rev(), 10) + ")")
 		}
 		wr.begin()
+		request.Settled(r.Context())
 		wr.after, wr.written = rev, rev
 	}
 	wr.run(ctx, source)
