@@ -18,6 +18,7 @@ BIN := $(CURDIR)/bin
 TOOLS := $(CURDIR)/build/tools
 GOTESTSUM := $(TOOLS)/gotestsum
 GOLANGCI := $(TOOLS)/golangci-lint
+HELM := $(TOOLS)/helm
 
 # Test binaries are linked without debug tables: a hundred of them, 80 MB each.
 TESTFLAGS := -ldflags '-s -w'
@@ -73,9 +74,9 @@ test: packages build $(GOTESTSUM) ## everything: unit, race detector, and the re
 	@$(MAKE) --no-print-directory e2e
 
 .PHONY: e2e
-e2e: packages build $(GOTESTSUM) ## only the tests of the real binary and of the repository
+e2e: packages build $(GOTESTSUM) $(HELM) ## only the tests of the real binary and of the repository
 	@echo '== system'
-	@PERI=$(BIN)/peri $(GOTESTSUM) --format testname --hide-summary=output,skipped $(AGAIN) --packages="$(SYSTEM)" -- $(TESTFLAGS) -timeout 20m
+	@PATH=$(TOOLS):$$PATH PERI=$(BIN)/peri $(GOTESTSUM) --format testname --hide-summary=output,skipped $(AGAIN) --packages="$(SYSTEM)" -- $(TESTFLAGS) -timeout 20m
 
 .PHONY: surface
 surface: ## what upstream serves (paths, verbs, names), written down again from its source
@@ -131,6 +132,11 @@ clean: ## bin/ and build/
 $(GOTESTSUM): tools/go.mod
 	@mkdir -p $(TOOLS)
 	@cd tools && go build -o $@ gotest.tools/gotestsum
+	@touch $@
+
+$(HELM): test/helm/go.mod
+	@mkdir -p $(TOOLS)
+	@cd test/helm && go build -ldflags '-s -w' -o $@ helm.sh/helm/v4/cmd/helm
 	@touch $@
 
 $(GOLANGCI): tools/go.mod

@@ -28,6 +28,7 @@ func commands(peri string) map[string]command {
 		"kubectl":  program("kubectl"),
 		"peri":     program("peri"),
 		"curl":     program("curl"),
+		"helm":     program("helm"),
 		"sh":       program("sh"),
 		"setenv":   setenv,
 		"build":    build,

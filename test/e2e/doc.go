@@ -14,7 +14,7 @@
 //	end NAME, crash NAME      ends "up" or a daemon: SIGTERM, kill -9
 //	poweroff [NAME]           everything on the machine dies at once; a script may name one of its lab
 //	down                      peri down --purge; fails if anything is left behind
-//	kubectl, peri, curl …     inside the machine (! for failure); stdout and stderr are kept
+//	kubectl, peri, helm, curl …  inside the machine (! for failure); stdout and stderr are kept
 //	setenv NAME cmd …         puts what it prints into a variable
 //	build NAME FOLDER         compiles a program of this module into the script's directory
 //	watch REGEXP cmd …        runs cmd until a line of its output matches

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -141,7 +143,11 @@ func (n *node) variables(e environment) error {
 	if err := os.Mkdir(bin, 0o755); err != nil { //nolint:gosec // programs
 		return err
 	}
-	if err := n.machine.WriteCommands(bin, inside...); err != nil {
+	programs := inside
+	if _, err := exec.LookPath("helm"); err == nil { // make e2e builds it (test/helm)
+		programs = append(slices.Clone(programs), "helm")
+	}
+	if err := n.machine.WriteCommands(bin, programs...); err != nil {
 		return err
 	}
 	for k, v := range n.env() {
