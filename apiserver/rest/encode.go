@@ -95,6 +95,7 @@ func (e *endpoint) writeObject(w http.ResponseWriter, r *http.Request, c *call, 
 	switch c.format.as {
 	case "":
 		if m, ok := e.message(obj); ok && c.format.media == mediaProtobuf {
+			e.auditItem(r, c, obj, nil)
 			b := getBuffer()
 			*b = m.append(*b)
 			writeBytes(w, r, c.format, code, *b)
