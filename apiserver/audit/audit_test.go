@@ -143,6 +143,7 @@ func TestRecord(t *testing.T) {
 		rec.Annotate("k", "v")
 		rec.Annotate("k", "w")
 		rec.Impersonated(&user.DefaultInfo{Name: "joe"})
+		rec.About(&metav1.ObjectMeta{Name: "m", UID: "u"})
 		rec.Request([]byte(`{"metadata":{"name":"m","uid":"u","managedFields":[{}]},"data":{}}`))
 		w.WriteHeader(http.StatusCreated)
 		rec.Response([]byte(`{"items":[{"metadata":{"name":"m","managedFields":[{}]}}]}`))

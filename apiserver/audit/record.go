@@ -62,7 +62,6 @@ func (r *Record) Request(object []byte) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.event.RequestObject = raw
-	r.aboutLocked(object)
 }
 
 // Response implements request.Auditor.
@@ -80,20 +79,18 @@ func (r *Record) Failure(s *metav1.Status) {
 	r.event.ResponseStatus = &metav1.Status{Status: s.Status, Message: s.Message, Reason: s.Reason, Details: s.Details, Code: s.Code}
 }
 
-// aboutLocked completes what the request is about by the object that it brings.
-func (r *Record) aboutLocked(object []byte) {
+// About implements request.Auditor.
+func (r *Record) About(o metav1.Object) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	ref := r.event.ObjectRef
 	if ref == nil {
 		return
 	}
-	var o metav1.PartialObjectMetadata
-	if json.Unmarshal(object, &o) != nil {
-		return // a patch
-	}
 	for _, f := range []struct {
 		into *string
 		from string
-	}{{&ref.Name, o.Name}, {&ref.Namespace, o.Namespace}, {(*string)(&ref.UID), string(o.UID)}, {&ref.ResourceVersion, o.ResourceVersion}} {
+	}{{&ref.Name, o.GetName()}, {&ref.Namespace, o.GetNamespace()}, {(*string)(&ref.UID), string(o.GetUID())}, {&ref.ResourceVersion, o.GetResourceVersion()}} {
 		if *f.into == "" {
 			*f.into = f.from
 		}

@@ -12,6 +12,8 @@ type Auditor interface {
 	Annotate(key, value string)
 	// Wants reports whether the objects of the request and of the answer are logged.
 	Wants() (requests, responses bool)
+	// About completes what the request is about by the object that it brings; at every level.
+	About(o metav1.Object)
 	// Request and Response are told the objects as JSON, which is not modified.
 	Request(object []byte)
 	Response(object []byte)

@@ -19,7 +19,14 @@ import (
 
 // auditRequest tells what the client sent.
 func (c *Codecs) auditRequest(r *http.Request, obj runtime.Object) {
-	if a, requests, _ := request.Audited(r.Context()); requests {
+	a, requests, _ := request.Audited(r.Context())
+	if a == nil {
+		return
+	}
+	if o, ok := obj.(metav1.ObjectMetaAccessor); ok {
+		a.About(o.GetObjectMeta())
+	}
+	if requests {
 		if body, err := c.EncodeJSON(obj); err == nil {
 			a.Request(body)
 		}
