@@ -12,7 +12,8 @@ func clusterControllers() []rbacv1.ClusterRole {
 		controllerRole("certificate-controller",
 			can("delete get list watch", "certificates.k8s.io", "certificatesigningrequests"),
 			can("update", "certificates.k8s.io", "certificatesigningrequests/approval certificatesigningrequests/status"),
-			named(can("approve", "certificates.k8s.io", "signers"), "kubernetes.io/kube-apiserver-client-kubelet"),
+			// The second one, besides upstream's: kubelets' serving certificates are approved here, too.
+			named(can("approve", "certificates.k8s.io", "signers"), "kubernetes.io/kube-apiserver-client-kubelet", "kubernetes.io/kubelet-serving"),
 			named(can("sign", "certificates.k8s.io", "signers"), "kubernetes.io/kube-apiserver-client", "kubernetes.io/kube-apiserver-client-kubelet", "kubernetes.io/kubelet-serving", "kubernetes.io/legacy-unknown"),
 			can("create", "authorization.k8s.io", "subjectaccessreviews"),
 			emitEvents),
