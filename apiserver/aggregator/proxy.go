@@ -6,10 +6,10 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/httpstream"
 	upgrade "k8s.io/apimachinery/pkg/util/proxy"
 	"k8s.io/client-go/transport"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
+	"k8s.io/streaming/pkg/httpstream"
 
 	"github.com/periplus/periplus/apiserver/request"
 )

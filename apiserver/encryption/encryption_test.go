@@ -200,16 +200,22 @@ func turn(data []byte) []byte {
 
 func TestKMS(t *testing.T) {
 	t.Parallel()
-	dir, err := os.MkdirTemp("", "kms") // the path of a socket is short
+	dir, err := os.MkdirTemp("", "kms") //nolint:usetesting // the path of a socket is short
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	socket := filepath.Join(dir, "s")
 	plugin := service.NewGRPCService(socket, time.Minute, keyService{"1"})
-	served := make(chan error, 1)
-	go func() { served <- plugin.ListenAndServe() }()
-	t.Cleanup(func() { plugin.Shutdown(); <-served })
+	served := make(chan struct{})
+	go func() {
+		defer close(served)
+		_ = plugin.ListenAndServe() // ended by Shutdown
+	}()
+	t.Cleanup(func() {
+		plugin.Shutdown()
+		<-served
+	})
 	path := filepath.Join(dir, "config.yaml")
 	write(t, path, "secrets", "kms: {apiVersion: v2, name: ks, endpoint: 'unix://"+socket+"', timeout: 30s}")
 	inner := mem.New()

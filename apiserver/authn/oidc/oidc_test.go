@@ -11,6 +11,7 @@ import (
 	"io"
 	"log"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -62,9 +63,7 @@ func startIssuer(t *testing.T) *issuer {
 func (i *issuer) token(t *testing.T, claims jwt.MapClaims) string {
 	t.Helper()
 	all := jwt.MapClaims{"iss": i.URL, "aud": "periplus", "exp": time.Now().Add(time.Hour).Unix(), "iat": time.Now().Unix(), "sub": "42"}
-	for k, v := range claims {
-		all[k] = v
-	}
+	maps.Copy(all, claims)
 	token := jwt.NewWithClaims(jwt.SigningMethodES256, all)
 	signed, err := token.SignedString(i.key)
 	if err != nil {
@@ -135,9 +134,7 @@ func TestStructured(t *testing.T) {
 	good := jwt.MapClaims{"email": "ann@example.com", "email_verified": true, "teams": []string{"a", "b"}, "tenant": "north"}
 	with := func(key string, value any) jwt.MapClaims {
 		out := jwt.MapClaims{}
-		for k, v := range good {
-			out[k] = v
-		}
+		maps.Copy(out, good)
 		out[key] = value
 		return out
 	}
