@@ -46,6 +46,7 @@ rules:
 	send(t, s, http.MethodPost, "/api/v1/namespaces/default/secrets", "application/json", []byte(`{"kind":"Secret","apiVersion":"v1","metadata":{"name":"s"},"stringData":{"p":"hush"}}`))
 	send(t, s, http.MethodGet, maps+"/m", "", nil, "Impersonate-User", "joe")
 	send(t, s, http.MethodGet, maps, "", nil, "Accept", "application/vnd.kubernetes.protobuf", "Audit-Id", "abc")
+	send(t, s, http.MethodGet, maps+"/m", "", nil, "Accept", "application/vnd.kubernetes.protobuf")
 	send(t, s, http.MethodGet, "/api/v1/namespaces/other/configmaps", "", nil)
 
 	f, err := os.Open(path)
@@ -76,6 +77,7 @@ rules:
 		{"create", "secrets", 201, "", "", "allow", ""},
 		{"get", "configmaps", 403, "", `"Forbidden"`, "forbid", "joe"},
 		{"list", "configmaps", 200, "", `"items":[{`, "allow", "abc"},
+		{"get", "configmaps", 200, "", `"name":"m"`, "allow", ""},
 	} {
 		if i >= len(all) {
 			t.Fatalf("%d events", len(all))
@@ -98,7 +100,7 @@ rules:
 			t.Errorf("%d: %+v\nsent %s\nanswered %s", i, e, sent, answered)
 		}
 	}
-	if len(all) != 6 {
-		t.Errorf("%d events, want 6", len(all))
+	if len(all) != 7 {
+		t.Errorf("%d events, want 7", len(all))
 	}
 }
