@@ -12,6 +12,7 @@ import (
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	"go.etcd.io/etcd/client/pkg/v3/transport"
+	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/server/v3/embed"
 )
 
@@ -77,7 +78,7 @@ func (s *Store) AddMember(ctx context.Context, name, peer string) (uint64, map[s
 			return 0, nil, fmt.Errorf("etcd has a member %s at %s already: remove it first when that server is gone for good", m.Name, strings.Join(m.PeerURLs, ","))
 		}
 	}
-	added, err := s.client.MemberAddAsLearner(ctx, []string{peer})
+	added, err := s.addLearner(ctx, peer)
 	if err != nil {
 		return 0, nil, fmt.Errorf("add member %s at %s: %w", name, peer, err)
 	}
@@ -94,6 +95,36 @@ func (s *Store) AddMember(ctx context.Context, name, peer string) (uint64, map[s
 	return added.Member.ID, members, nil
 }
 
+// settleWithin is how long the others may take to be in touch with each other before a
+// member is added: etcd wants to have heard of all of them for five seconds.
+const settleWithin = 30 * time.Second
+
+// addLearner adds a member. Of two servers that join at the same time one waits for
+// the other.
+func (s *Store) addLearner(ctx context.Context, peer string) (*clientv3.MemberAddResponse, error) {
+	ctx, cancel := context.WithTimeout(ctx, settleWithin)
+	defer cancel()
+	again := time.NewTicker(250 * time.Millisecond)
+	defer again.Stop()
+	for {
+		added, err := s.client.MemberAddAsLearner(ctx, []string{peer})
+		if !means(err, rpctypes.ErrUnhealthy) && !means(err, rpctypes.ErrTooManyLearners) {
+			return added, err
+		}
+		select {
+		case <-again.C:
+		case <-ctx.Done():
+			return nil, err
+		}
+	}
+}
+
+// means reports whether err is one of etcd's, which the embedded client returns as they
+// are and another one in gRPC's words.
+func means(err, one error) bool {
+	return err != nil && (errors.Is(err, one) || strings.Contains(err.Error(), one.Error()))
+}
+
 // Promote gives a member a vote once it has caught up, which is awaited.
 func (s *Store) Promote(ctx context.Context, id uint64) error {
 	if s.member == 0 {
@@ -106,7 +137,7 @@ func (s *Store) Promote(ctx context.Context, id uint64) error {
 		switch {
 		case err == nil || errors.Is(err, rpctypes.ErrMemberNotLearner):
 			return nil
-		case !strings.Contains(err.Error(), rpctypes.ErrMemberLearnerNotReady.Error()) && !errors.Is(err, rpctypes.ErrMemberLearnerNotReady):
+		case !means(err, rpctypes.ErrMemberLearnerNotReady):
 			return fmt.Errorf("promote member %x: %w", id, err)
 		}
 		select {
