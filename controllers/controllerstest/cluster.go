@@ -56,6 +56,7 @@ func Start(t testing.TB, list []controllers.Controller, change func(*controllers
 		c.Informers.Storage().V1().CSIDrivers().Informer(),
 		c.Informers.Apps().V1().StatefulSets().Informer(), c.Informers.Apps().V1().DaemonSets().Informer(), c.Informers.Apps().V1().ControllerRevisions().Informer(),
 		c.Informers.Discovery().V1().EndpointSlices().Informer(), c.Informers.Rbac().V1().ClusterRoles().Informer(),
+		c.Informers.Networking().V1().ServiceCIDRs().Informer(),
 	} {
 		notify := func() { c.Changed() }
 		_, err := i.AddEventHandler(cache.ResourceEventHandlerFuncs{
