@@ -39,7 +39,7 @@ type AuthenticationConfig struct {
 
 	WebhookConfig  string          `json:"authentication-token-webhook-config-file,omitempty"`
 	WebhookVersion string          `json:"authentication-token-webhook-version,omitempty"`
-	WebhookTTL     metav1.Duration `json:"authentication-token-webhook-cache-ttl,omitempty"`
+	WebhookTTL     metav1.Duration `json:"authentication-token-webhook-cache-ttl"`
 
 	OIDCIssuer         string            `json:"oidc-issuer-url,omitempty"`
 	OIDCClientID       string            `json:"oidc-client-id,omitempty"`
@@ -57,7 +57,7 @@ type AuthenticationConfig struct {
 	ServiceAccountSigningKey string          `json:"service-account-signing-key-file,omitempty"`
 	ServiceAccountIssuers    []string        `json:"service-account-issuer,omitempty"`
 	ServiceAccountJWKSURI    string          `json:"service-account-jwks-uri,omitempty"`
-	ServiceAccountMaxLife    metav1.Duration `json:"service-account-max-token-expiration,omitempty"`
+	ServiceAccountMaxLife    metav1.Duration `json:"service-account-max-token-expiration"`
 	ServiceAccountExtend     bool            `json:"service-account-extend-token-expiration"`
 	APIAudiences             []string        `json:"api-audiences,omitempty"`
 }

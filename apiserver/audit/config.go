@@ -26,11 +26,11 @@ type Options struct {
 	// WebhookConfig is a kubeconfig file that names the program events are sent to.
 	WebhookConfig  string          `json:"audit-webhook-config-file,omitempty"`
 	WebhookMode    string          `json:"audit-webhook-mode,omitempty"`
-	WebhookBackoff metav1.Duration `json:"audit-webhook-initial-backoff,omitempty"` // before the first retry
+	WebhookBackoff metav1.Duration `json:"audit-webhook-initial-backoff"` // before the first retry
 
 	BatchBuffer  int             `json:"audit-webhook-batch-buffer-size,omitempty"` // events that wait, at most
 	BatchSize    int             `json:"audit-webhook-batch-max-size,omitempty"`    // events of one request, at most
-	BatchWait    metav1.Duration `json:"audit-webhook-batch-max-wait,omitempty"`    // for more events, at most
+	BatchWait    metav1.Duration `json:"audit-webhook-batch-max-wait"`              // for more events, at most
 	Truncate     bool            `json:"audit-webhook-truncate-enabled,omitempty"`
 	TruncateAll  int64           `json:"audit-webhook-truncate-max-batch-size,omitempty"` // bytes of a request
 	TruncateEach int64           `json:"audit-webhook-truncate-max-event-size,omitempty"` // bytes of an event

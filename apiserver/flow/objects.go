@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"strconv"
 
 	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
@@ -87,9 +88,7 @@ func keep[T interface {
 	}
 	if want := strconv.FormatBool(auto); o.GetAnnotations()[key] != want {
 		annotations := map[string]string{}
-		for k, v := range o.GetAnnotations() {
-			annotations[k] = v
-		}
+		maps.Copy(annotations, o.GetAnnotations())
 		annotations[key] = want
 		o.SetAnnotations(annotations)
 		same = false

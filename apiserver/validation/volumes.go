@@ -269,7 +269,7 @@ func DriverName(name string, at *field.Path) field.ErrorList {
 	if name == "" {
 		return field.ErrorList{field.Required(at, "")}
 	}
-	errs := validate.LongNameCaseless(context.Background(), operation.Operation{}, at, &name, nil)
+	errs := validate.LongNameCaseless(context.Background(), operation.Operation{}, at, &name, nil) //nolint:staticcheck // these names are so
 	return append(errs, validate.MaxLength(context.Background(), operation.Operation{}, at, &name, nil, 63)...)
 }
 

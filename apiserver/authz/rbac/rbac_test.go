@@ -161,13 +161,17 @@ func BenchmarkAuthorize(b *testing.B) {
 	b.Run("after a role binding", func(b *testing.B) {
 		for b.Loop() {
 			o.versions[rbac.RoleBindings]++
-			m.Authorize(b.Context(), q)
+			if _, _, err := m.Authorize(b.Context(), q); err != nil {
+				b.Fatal(err)
+			}
 		}
 	})
 	b.Run("after a cluster role binding", func(b *testing.B) {
 		for b.Loop() {
 			o.versions[rbac.ClusterRoleBindings]++
-			m.Authorize(b.Context(), q)
+			if _, _, err := m.Authorize(b.Context(), q); err != nil {
+				b.Fatal(err)
+			}
 		}
 	})
 }

@@ -1,4 +1,5 @@
-package core //nolint:staticcheck // what this file is about is deprecated
+//nolint:staticcheck // what this file is about is deprecated
+package core
 
 import (
 	"context"
