@@ -1,4 +1,3 @@
-//nolint:staticcheck // what this file is about is deprecated
 package core
 
 import (
@@ -13,7 +12,7 @@ import (
 // Dynamic configuration of kubelets (KEP-281) was removed. What old objects have of
 // it stays and is checked; new objects get none.
 
-func dropNodeFields(node, old *corev1.Node) {
+func dropNodeFields(node, old *corev1.Node) { //nolint:staticcheck // deprecated fields stay in old objects
 	if old == nil {
 		node.Spec.ConfigSource, node.Status.Config = nil, nil
 	} else if old.Spec.ConfigSource == nil {
@@ -24,7 +23,7 @@ func dropNodeFields(node, old *corev1.Node) {
 	}
 }
 
-func nodeWarnings(_ context.Context, node, _ *corev1.Node) (list []string) {
+func nodeWarnings(_ context.Context, node, _ *corev1.Node) (list []string) { //nolint:staticcheck // deprecated fields stay in old objects
 	if node.Spec.ConfigSource != nil {
 		list = append(list, "spec.configSource: the feature is removed")
 	}
@@ -37,7 +36,7 @@ func nodeWarnings(_ context.Context, node, _ *corev1.Node) (list []string) {
 	return list
 }
 
-func nodeConfig(node *corev1.Node) (errs field.ErrorList) {
+func nodeConfig(node *corev1.Node) (errs field.ErrorList) { //nolint:staticcheck // deprecated fields stay in old objects
 	errs = configSource(node.Spec.ConfigSource, false, field.NewPath("spec", "configSource"))
 	if c := node.Status.Config; c != nil {
 		at := field.NewPath("status", "config")
