@@ -12,19 +12,19 @@ import (
 // Dynamic configuration of kubelets (KEP-281) was removed. What old objects have of
 // it stays and is checked; new objects get none.
 
-func dropNodeFields(node, old *corev1.Node) { //nolint:staticcheck // deprecated fields stay in old objects
+func dropNodeFields(node, old *corev1.Node) {
 	if old == nil {
-		node.Spec.ConfigSource, node.Status.Config = nil, nil
-	} else if old.Spec.ConfigSource == nil {
-		node.Spec.ConfigSource = nil
+		node.Spec.ConfigSource, node.Status.Config = nil, nil //nolint:staticcheck // deprecated: stays in old objects
+	} else if old.Spec.ConfigSource == nil { //nolint:staticcheck // deprecated: stays in old objects
+		node.Spec.ConfigSource = nil //nolint:staticcheck // deprecated: stays in old objects
 	}
 	if old == nil || old.Spec.PodPreemptionPolicy == nil {
 		node.Spec.PodPreemptionPolicy = nil // alpha, off
 	}
 }
 
-func nodeWarnings(_ context.Context, node, _ *corev1.Node) (list []string) { //nolint:staticcheck // deprecated fields stay in old objects
-	if node.Spec.ConfigSource != nil {
+func nodeWarnings(_ context.Context, node, _ *corev1.Node) (list []string) {
+	if node.Spec.ConfigSource != nil { //nolint:staticcheck // deprecated: stays in old objects
 		list = append(list, "spec.configSource: the feature is removed")
 	}
 	if node.Spec.DoNotUseExternalID != "" {
@@ -36,8 +36,8 @@ func nodeWarnings(_ context.Context, node, _ *corev1.Node) (list []string) { //n
 	return list
 }
 
-func nodeConfig(node *corev1.Node) (errs field.ErrorList) { //nolint:staticcheck // deprecated fields stay in old objects
-	errs = configSource(node.Spec.ConfigSource, false, field.NewPath("spec", "configSource"))
+func nodeConfig(node *corev1.Node) (errs field.ErrorList) {
+	errs = configSource(node.Spec.ConfigSource, false, field.NewPath("spec", "configSource")) //nolint:staticcheck // deprecated: stays in old objects
 	if c := node.Status.Config; c != nil {
 		at := field.NewPath("status", "config")
 		errs = append(errs, configSource(c.Assigned, true, at.Child("assigned"))...)
