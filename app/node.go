@@ -24,6 +24,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/periplus/periplus/base"
+	"github.com/periplus/periplus/client"
 	"github.com/periplus/periplus/cni"
 	"github.com/periplus/periplus/cni/bridge"
 	"github.com/periplus/periplus/containers"
@@ -287,8 +288,8 @@ func (w *worker) newKubelet(ctx context.Context, c kubernetes.Interface) (*kubel
 	w.kubelet.Store(made)
 	shared.StartWithContext(ctx)
 	return made, append(w.storageParts(c, made, drivers, driven, broadcaster), []base.Component{
-		{Name: "pods of this node", Run: func(ctx context.Context) error { pods.RunWithContext(ctx); return nil }},
-		{Name: "this node", Run: func(ctx context.Context) error { nodes.RunWithContext(ctx); return nil }},
+		{Name: "pods of this node", Run: func(ctx context.Context) error { client.RunInformer(ctx, pods); return nil }},
+		{Name: "this node", Run: func(ctx context.Context) error { client.RunInformer(ctx, nodes); return nil }},
 		{Name: "volumes", Run: host.Run},
 		{Name: "volume sources", Run: func(ctx context.Context) error {
 			<-ctx.Done()

@@ -26,6 +26,7 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/periplus/periplus/base"
+	"github.com/periplus/periplus/client"
 	"github.com/periplus/periplus/gateway"
 )
 
@@ -89,7 +90,7 @@ func (s *Source) Run(ctx context.Context, synced, changed func()) error {
 	}
 	var running sync.WaitGroup
 	defer running.Wait()
-	running.Go(func() { there.RunWithContext(ctx) })
+	running.Go(func() { client.RunInformer(ctx, there) })
 	select {
 	case <-there.HasSyncedChecker().Done():
 		if len(there.GetStore().ListKeys()) == 0 {
@@ -215,7 +216,7 @@ func (s *Source) inform(ctx context.Context, running *sync.WaitGroup, r schema.G
 	}); err != nil {
 		return err
 	}
-	running.Go(func() { i.RunWithContext(ctx) })
+	running.Go(func() { client.RunInformer(ctx, i) })
 	select {
 	case <-i.HasSyncedChecker().Done():
 	case <-ctx.Done():

@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/periplus/periplus/base"
+	"github.com/periplus/periplus/client"
 	"github.com/periplus/periplus/mesh"
 )
 
@@ -67,7 +68,7 @@ func (f *Follower) Run(ctx context.Context, changed func()) error {
 	if _, err := secrets.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: take, UpdateFunc: func(_, obj any) { take(obj) }}); err != nil {
 		return err
 	}
-	running.Go(func() { secrets.RunWithContext(ctx) })
+	running.Go(func() { client.RunInformer(ctx, secrets) })
 	select {
 	case <-ctx.Done():
 		return nil
@@ -89,7 +90,7 @@ func (f *Follower) followPods(ctx context.Context, running *sync.WaitGroup, chan
 	if err != nil {
 		return err
 	}
-	running.Go(func() { pods.RunWithContext(ctx) })
+	running.Go(func() { client.RunInformer(ctx, pods) })
 	select {
 	case <-ctx.Done():
 		return nil
