@@ -222,4 +222,3 @@ func touch(ctx context.Context, t *testing.T, core *kubernetes.Clientset) {
 		t.Fatal(err)
 	}
 }
-
