@@ -6,6 +6,7 @@ import (
 
 	csipb "github.com/container-storage-interface/spec/lib/go/csi"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 )
@@ -54,7 +55,8 @@ func Resized(ctx context.Context, client kubernetes.Interface, pv *corev1.Persis
 	})
 }
 
-// ClaimStatus changes the status of the newest version of a claim.
+// ClaimStatus changes the status of the newest version of a claim; it writes nothing
+// where change changes nothing.
 func ClaimStatus(ctx context.Context, client kubernetes.Interface, claim *corev1.PersistentVolumeClaim, change func(*corev1.PersistentVolumeClaimStatus)) error {
 	fresh, err := client.CoreV1().PersistentVolumeClaims(claim.Namespace).Get(ctx, claim.Name, metav1.GetOptions{})
 	if err != nil || fresh.UID != claim.UID {
@@ -62,6 +64,9 @@ func ClaimStatus(ctx context.Context, client kubernetes.Interface, claim *corev1
 	}
 	out := fresh.DeepCopy()
 	change(&out.Status)
+	if equality.Semantic.DeepEqual(fresh.Status, out.Status) {
+		return nil
+	}
 	_, err = client.CoreV1().PersistentVolumeClaims(claim.Namespace).UpdateStatus(ctx, out, metav1.UpdateOptions{})
 	return err
 }

@@ -93,13 +93,17 @@ func (c *Cluster) Changed() {
 	c.changed = make(chan struct{})
 }
 
-// Until waits until condition holds; it is tried after every change. A condition
-// that never comes ends with the test binary's timeout and this line in the stack.
+// patience is for how long a wait may see nothing happen that ends it: far longer
+// than anything takes, so that a test that hangs fails alone.
+const patience = 3 * time.Minute
+
+// Until waits until condition holds; it is tried after every change.
 func (c *Cluster) Until(what string, condition func() bool) {
 	c.t.Helper()
 	// A wait that never ends should say what it waited for.
 	stuck := time.AfterFunc(20*time.Second, func() { c.dump(what) })
 	defer stuck.Stop()
+	never := time.After(patience)
 	for {
 		c.mu.Lock()
 		changed := c.changed
@@ -111,6 +115,8 @@ func (c *Cluster) Until(what string, condition func() bool) {
 		case <-changed:
 		case <-c.t.Context().Done():
 			c.t.Fatalf("test ended while waiting until %s", what)
+		case <-never:
+			c.t.Fatalf("it never came that %s", what)
 		}
 	}
 }

@@ -53,7 +53,12 @@ func (r *resizer) Reconcile(ctx context.Context, key controllers.Key) (time.Dura
 	if err != nil || !growing(claim) {
 		return 0, err
 	}
-	pv, err := r.volumes.Get(claim.Spec.VolumeName)
+	// What the cache has may be of before the last pass, whose work would be begun again.
+	claim, err = r.Client.CoreV1().PersistentVolumeClaims(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{})
+	if err != nil || !growing(claim) {
+		return 0, ignoreNotFound(err)
+	}
+	pv, err := r.Client.CoreV1().PersistentVolumes().Get(ctx, claim.Spec.VolumeName, metav1.GetOptions{})
 	if err != nil || pv.Spec.CSI == nil || !r.serves(pv.Spec.CSI.Driver) || !r.here(pv) {
 		return 0, ignoreNotFound(err)
 	}
@@ -173,7 +178,11 @@ func (r *resizer) mark(ctx context.Context, claim *corev1.PersistentVolumeClaim,
 	if claim.Status.AllocatedResourceStatuses[corev1.ResourceStorage] == state {
 		return nil
 	}
+	want := claim.Spec.Resources.Requests[corev1.ResourceStorage]
 	return csi.ClaimStatus(ctx, r.Client, claim, func(s *corev1.PersistentVolumeClaimStatus) {
+		if have := s.Capacity[corev1.ResourceStorage]; have.Cmp(want) >= 0 {
+			return // a mount was faster
+		}
 		if s.AllocatedResourceStatuses == nil {
 			s.AllocatedResourceStatuses = map[corev1.ResourceName]corev1.ClaimResourceStatus{}
 		}
@@ -181,7 +190,7 @@ func (r *resizer) mark(ctx context.Context, claim *corev1.PersistentVolumeClaim,
 			s.AllocatedResources = corev1.ResourceList{}
 		}
 		s.AllocatedResourceStatuses[corev1.ResourceStorage] = state
-		s.AllocatedResources[corev1.ResourceStorage] = claim.Spec.Resources.Requests[corev1.ResourceStorage]
+		s.AllocatedResources[corev1.ResourceStorage] = want
 		s.Conditions = slices.DeleteFunc(s.Conditions, func(c corev1.PersistentVolumeClaimCondition) bool {
 			return c.Type == corev1.PersistentVolumeClaimResizing || c.Type == corev1.PersistentVolumeClaimFileSystemResizePending
 		})

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/util/retry"
 
 	"github.com/periplus/periplus/controllers/controllerstest"
 	"github.com/periplus/periplus/csi"
@@ -217,9 +218,13 @@ func TestGrow(t *testing.T) {
 		return c
 	}
 	ask := func(size string) {
-		c := get()
-		c.Spec.Resources.Requests[corev1.ResourceStorage] = resource.MustParse(size)
-		if _, err := w.Client.CoreV1().PersistentVolumeClaims("default").Update(ctx, c, metav1.UpdateOptions{}); err != nil {
+		err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+			c := get()
+			c.Spec.Resources.Requests[corev1.ResourceStorage] = resource.MustParse(size)
+			_, err := w.Client.CoreV1().PersistentVolumeClaims("default").Update(ctx, c, metav1.UpdateOptions{})
+			return err
+		})
+		if err != nil {
 			t.Fatal(err)
 		}
 	}
