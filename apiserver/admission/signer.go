@@ -2,6 +2,7 @@ package admission
 
 import (
 	"context"
+	"fmt"
 	"strings"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
@@ -25,4 +26,28 @@ func (a *Attributes) MayFor(ctx context.Context, verb, signer string) bool {
 		}
 	}
 	return false
+}
+
+// A SignerRule is a plug-in by which some writes need a verb on a signer.
+type SignerRule struct {
+	Plugin string
+	Verb   string
+	// Refused is the message, with the verb %q for the signer's name.
+	Refused string
+	// Signer returns the signer that a write is for, and whether it needs the verb.
+	Signer func(a *Attributes) (signer string, needed bool)
+}
+
+var _ Validator = (*SignerRule)(nil)
+
+// Name implements Plugin.
+func (r *SignerRule) Name() string { return r.Plugin }
+
+// Validate implements Validator.
+func (r *SignerRule) Validate(ctx context.Context, a *Attributes) error {
+	signer, needed := r.Signer(a)
+	if !needed || a.MayFor(ctx, r.Verb, signer) {
+		return nil
+	}
+	return fmt.Errorf(r.Refused, signer)
 }

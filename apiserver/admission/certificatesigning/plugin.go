@@ -2,8 +2,6 @@ package certificatesigning
 
 import (
 	"bytes"
-	"context"
-	"fmt"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
@@ -11,27 +9,22 @@ import (
 	"github.com/periplus/periplus/apiserver/admission"
 )
 
-type plugin struct{}
-
-var _ admission.Validator = plugin{}
-
 // New returns the plug-in.
-func New() admission.Plugin { return plugin{} }
+func New() admission.Plugin {
+	return &admission.SignerRule{
+		Plugin: "CertificateSigning", Verb: "sign", Refused: "user not permitted to sign requests with signerName %q", Signer: signer,
+	}
+}
 
-func (plugin) Name() string { return "CertificateSigning" }
-
-// Validate implements admission.Validator. The signer is the one of the stored request.
-func (plugin) Validate(ctx context.Context, a *admission.Attributes) error {
+// signer is the one of the stored request.
+func signer(a *admission.Attributes) (string, bool) {
 	old, ok := a.Old.(*certificatesv1.CertificateSigningRequest)
 	if !ok || a.Operation != admission.Update || a.Subresource != "status" {
-		return nil
+		return "", false
 	}
 	r, ok := a.Object.(*certificatesv1.CertificateSigningRequest)
 	if ok && bytes.Equal(r.Status.Certificate, old.Status.Certificate) && apiequality.Semantic.DeepEqual(r.Status.Conditions, old.Status.Conditions) {
-		return nil
+		return "", false
 	}
-	if a.MayFor(ctx, "sign", old.Spec.SignerName) {
-		return nil
-	}
-	return fmt.Errorf("user not permitted to sign requests with signerName %q", old.Spec.SignerName)
+	return old.Spec.SignerName, true
 }

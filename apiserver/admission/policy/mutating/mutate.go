@@ -22,21 +22,20 @@ import (
 // one lets a policy change the object: every mutation sees what those before it have
 // made. Of one that fails the others go on, as upstream; the write is refused after.
 func (p *plugin) one(ctx context.Context, a *admission.Attributes, i *invocation, namespace *corev1.Namespace) (changed bool, errs []error) {
-	program := i.rules.program()
+	program := i.rules.Program()
 	if program.err != nil {
 		return false, []error{program.err}
 	}
-	ctx = program.context(ctx)
-	if program.conditions != nil {
+	ctx = program.CreateContext(ctx) // lets expressions see the policy's variables
+	if program.HasConditions() {
 		attributes, err := policy.Versioned(a, i.match)
 		if err != nil {
 			return false, []error{apierrors.NewInternalError(err)}
 		}
-		result := program.conditions.Match(ctx, attributes, i.params, a.Authorizer)
-		if result.Error != nil {
-			return false, []error{result.Error}
-		}
-		if !result.Matches {
+		switch applies, err := program.Applies(ctx, attributes, i.params, a.Authorizer); {
+		case err != nil:
+			return false, []error{err}
+		case !applies:
 			return false, nil
 		}
 	}

@@ -38,7 +38,7 @@ var _ admission.Mutator = (*plugin)(nil)
 
 // New returns the plug-in.
 func New(objects Objects) admission.Plugin {
-	return &plugin{objects, &index{objects: objects, versions: [2]int64{-1, -1}}}
+	return &plugin{objects, policy.NewIndex(objects, kind)}
 }
 
 func (*plugin) Name() string { return Name }
@@ -53,7 +53,7 @@ type invocation struct {
 
 // key tells invocations apart between the rounds of a write.
 func (i *invocation) key() string {
-	key := i.rules.Name + "\x00" + i.binding.Name
+	key := i.rules.Policy.Name + "\x00" + i.binding.Object.Name
 	if m, ok := i.params.(v1.ObjectMetaAccessor); ok {
 		key += "\x00" + m.GetObjectMeta().GetNamespace() + "\x00" + m.GetObjectMeta().GetName()
 	}
@@ -76,7 +76,7 @@ func (m *memory) changed() {
 
 // Admit implements admission.Mutator.
 func (p *plugin) Admit(ctx context.Context, a *admission.Attributes) error {
-	list := p.index.bound()
+	list := p.index.Bound()
 	if len(list) == 0 || admission.Exempt(a) || a.Forms == nil || a.Object == nil {
 		return nil
 	}
@@ -115,30 +115,25 @@ func (p *plugin) invoke(ctx context.Context, a *admission.Attributes, list []*bo
 	first := true
 	for _, rules := range list {
 		fail := func(binding string, err error) {
-			if f := rules.Spec.FailurePolicy; f == nil || *f == admissionregistrationv1.Fail {
-				refused = append(refused, &failure{rules.Name, binding, err})
+			if f := rules.Policy.Spec.FailurePolicy; f == nil || *f == admissionregistrationv1.Fail {
+				refused = append(refused, &failure{rules.Policy.Name, binding, err})
 			}
 		}
-		match, err := rules.about.Match(a, p.objects)
+		match, err := rules.Match(a, p.objects)
 		if err != nil {
 			return nil, err
 		}
 		if match == nil {
 			continue
 		}
-		for i := range rules.bindings {
-			b := &rules.bindings[i]
-			if b.about != nil {
-				if within, err := b.about.Match(a, p.objects); err != nil || within == nil {
-					if err != nil {
-						return nil, err
-					}
-					continue
-				}
-			}
-			params, err := policy.Params(p.objects, a, rules.Spec.ParamKind, b.Spec.ParamRef)
+		bindings, err := rules.In(a, p.objects)
+		if err != nil {
+			return nil, err
+		}
+		for _, b := range bindings {
+			params, err := policy.Params(p.objects, a, rules.Policy.Spec.ParamKind, b.Params)
 			if err != nil {
-				fail(b.Name, fmt.Errorf("failed to configure binding: %w", err))
+				fail(b.Object.Name, fmt.Errorf("failed to configure binding: %w", err))
 				continue
 			}
 			if first {
@@ -159,17 +154,17 @@ func (p *plugin) invoke(ctx context.Context, a *admission.Attributes, list []*bo
 					if errors.As(err, &status) {
 						return nil, status
 					}
-					fail(b.Name, err)
+					fail(b.Object.Name, err)
 				}
 				if changed {
 					m.changed()
 					a.Rounds.Wanted = true
 				}
-				if rules.Spec.ReinvocationPolicy == admissionregistrationv1.IfNeededReinvocationPolicy {
+				if rules.Policy.Spec.ReinvocationPolicy == admissionregistrationv1.IfNeededReinvocationPolicy {
 					m.invoked[one.key()] = true
 				}
 				if a.Record != nil {
-					a.Record("policy "+rules.Name, start, "type", "mutating", "changed", fmt.Sprint(changed))
+					a.Record("policy "+rules.Policy.Name, start, "type", "mutating", "changed", fmt.Sprint(changed))
 				}
 			}
 		}

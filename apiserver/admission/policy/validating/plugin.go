@@ -27,14 +27,14 @@ var _ admission.Validator = (*plugin)(nil)
 
 // New returns the plug-in.
 func New(objects policy.Objects) admission.Plugin {
-	return &plugin{objects, &index{objects: objects, versions: [2]int64{-1, -1}}}
+	return &plugin{objects, policy.NewIndex(objects, kind)}
 }
 
 func (*plugin) Name() string { return "ValidatingAdmissionPolicy" }
 
 // Validate implements admission.Validator.
 func (p *plugin) Validate(ctx context.Context, a *admission.Attributes) error {
-	list := p.index.bound()
+	list := p.index.Bound()
 	if len(list) == 0 || admission.Exempt(a) || a.Forms == nil {
 		return nil
 	}
@@ -42,7 +42,7 @@ func (p *plugin) Validate(ctx context.Context, a *admission.Attributes) error {
 	var told record
 	defer func() { told.publish(ctx) }()
 	for _, b := range list {
-		m, err := b.about.Match(a, p.objects)
+		m, err := b.Match(a, p.objects)
 		if err != nil {
 			return err
 		}
@@ -57,7 +57,7 @@ func (p *plugin) Validate(ctx context.Context, a *admission.Attributes) error {
 			}
 		}
 		if a.Record != nil {
-			a.Record("policy "+b.Name, start, "answer", answer)
+			a.Record("policy "+b.Policy.Name, start, "answer", answer)
 		}
 	}
 	return refused
@@ -69,22 +69,17 @@ func (p *plugin) policy(ctx context.Context, a *admission.Attributes, m *admissi
 	var refused error
 	deny := func(b *binding, v violation) {
 		if refused == nil {
-			refused = denial(a, rules.Name, b.Name, v)
+			refused = denial(a, rules.Policy.Name, b.Object.Name, v)
 		}
 	}
-	for i := range rules.bindings {
-		b := &rules.bindings[i]
-		if b.about != nil {
-			if within, err := b.about.Match(a, p.objects); err != nil || within == nil {
-				if err != nil {
-					return err
-				}
-				continue
-			}
-		}
-		params, err := policy.Params(p.objects, a, rules.Spec.ParamKind, b.Spec.ParamRef)
+	bindings, err := rules.In(a, p.objects)
+	if err != nil {
+		return err
+	}
+	for _, b := range bindings {
+		params, err := policy.Params(p.objects, a, rules.Policy.Spec.ParamKind, b.Params)
 		if err != nil {
-			for _, v := range rules.program().failed(fmt.Errorf("failed to configure binding: %w", err)) {
+			for _, v := range rules.Program().failed(fmt.Errorf("failed to configure binding: %w", err)) {
 				deny(b, v)
 			}
 			continue
@@ -100,17 +95,17 @@ func (p *plugin) policy(ctx context.Context, a *admission.Attributes, m *admissi
 		}
 		question := cel.CreateAdmissionRequest(attributes.Attributes, metav1.GroupVersionResource(m.Resource), metav1.GroupVersionKind(m.Kind))
 		for _, param := range params {
-			violations, notes := rules.program().evaluate(ctx, attributes, question, param, namespace, a.Authorizer)
-			told.add(rules.Name, notes)
+			violations, notes := rules.Program().evaluate(ctx, attributes, question, param, namespace, a.Authorizer)
+			told.add(rules.Policy.Name, notes)
 			for _, v := range violations {
-				for _, action := range b.Spec.ValidationActions {
+				for _, action := range b.Object.Spec.ValidationActions {
 					switch action {
 					case admissionregistrationv1.Deny:
 						deny(b, v)
 					case admissionregistrationv1.Warn:
-						request.Warn(ctx, fmt.Sprintf("Validation failed for ValidatingAdmissionPolicy '%s' with binding '%s': %s", rules.Name, b.Name, v.message))
+						request.Warn(ctx, fmt.Sprintf("Validation failed for ValidatingAdmissionPolicy '%s' with binding '%s': %s", rules.Policy.Name, b.Object.Name, v.message))
 					case admissionregistrationv1.Audit:
-						told.failures = append(told.failures, failure{v.message, rules.Name, b.Name, v.index, b.Spec.ValidationActions})
+						told.failures = append(told.failures, failure{v.message, rules.Policy.Name, b.Object.Name, v.index, b.Object.Spec.ValidationActions})
 					}
 				}
 			}

@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	upstream "k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/admission/plugin/cel"
-	"k8s.io/apiserver/pkg/admission/plugin/webhook/matchconditions"
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/apiserver/pkg/cel/environment"
@@ -24,35 +23,23 @@ import (
 
 // A program is a policy in the form that is evaluated.
 type program struct {
-	policy      *admissionregistrationv1.ValidatingAdmissionPolicy
-	conditions  matchconditions.Matcher // nil without conditions
+	policy      *rule
+	frame       *policy.Frame
 	validations cel.ConditionEvaluator
 	messages    cel.ConditionEvaluator
 	audits      cel.ConditionEvaluator
 	err         error
 }
 
-func compile(p *admissionregistrationv1.ValidatingAdmissionPolicy) *program {
+func compile(p *rule) *program {
 	out := &program{policy: p}
-	c, err := cel.NewCompositedCompiler(policy.Environments())
+	c, err := policy.NewFrame(p.Name, p.Spec.ParamKind, p.Spec.Variables, p.Spec.MatchConditions, p.Spec.FailurePolicy)
 	if err != nil {
 		out.err = err
 		return out
 	}
-	declared := cel.OptionalVariableDeclarations{HasParams: p.Spec.ParamKind != nil, HasAuthorizer: true}
-	variables := make([]cel.NamedExpressionAccessor, len(p.Spec.Variables))
-	for i, v := range p.Spec.Variables {
-		variables[i] = &policy.Expression{Name: v.Name, Text: v.Expression, Kind: celgo.AnyType}
-	}
-	c.CompileAndStoreVariables(variables, declared, environment.StoredExpressions)
-	if len(p.Spec.MatchConditions) > 0 {
-		list := make([]cel.ExpressionAccessor, len(p.Spec.MatchConditions))
-		for i := range p.Spec.MatchConditions {
-			m := matchconditions.MatchCondition(p.Spec.MatchConditions[i])
-			list[i] = &m
-		}
-		out.conditions = matchconditions.NewMatcher(c.CompileCondition(list, declared, environment.StoredExpressions), p.Spec.FailurePolicy, "policy", "validate", p.Name)
-	}
+	out.frame = c
+	declared := c.Declared
 	checks, messages := make([]cel.ExpressionAccessor, len(p.Spec.Validations)), make([]cel.ExpressionAccessor, len(p.Spec.Validations))
 	for i, v := range p.Spec.Validations {
 		checks[i] = &policy.Expression{Text: v.Expression, Kind: celgo.BoolType}
@@ -94,14 +81,11 @@ func (p *program) evaluate(ctx context.Context, attributes *upstream.VersionedAt
 	if p.err != nil {
 		return p.failed(p.err), nil
 	}
-	if p.conditions != nil {
-		result := p.conditions.Match(ctx, attributes, params, who)
-		if result.Error != nil {
-			return p.failed(result.Error), nil
-		}
-		if !result.Matches {
-			return nil, nil
-		}
+	switch applies, err := p.frame.Applies(ctx, attributes, params, who); {
+	case err != nil:
+		return p.failed(err), nil
+	case !applies:
+		return nil, nil
 	}
 	variables := cel.OptionalVariableBindings{VersionedParams: params}
 	ns := cel.CreateNamespaceObject(namespace)
