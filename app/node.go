@@ -234,6 +234,8 @@ func (w *worker) newKubelet(ctx context.Context, c kubernetes.Interface) (*kubel
 	serviceInformer := services.Informer()
 	// The kubelet needs the volumes and the volumes ask the kubelet.
 	var k atomic.Pointer[kubelet.Kubelet]
+	broadcaster, stop := recordEvents(ctx, c)
+	recorder := broadcaster.NewRecorder(scheme.Scheme, corev1.EventSource{Component: "kubelet", Host: w.config.NodeName})
 	sources, err := source.New(source.Config{
 		Client: c, Informers: w.objectInformers(shared), Log: log,
 		Node: func() (*corev1.Node, error) {
@@ -244,12 +246,14 @@ func (w *worker) newKubelet(ctx context.Context, c kubernetes.Interface) (*kubel
 		},
 		Status: func(p *corev1.Pod) corev1.PodStatus { return k.Load().PodStatus(p) },
 		Memory: w.kept.memory(),
+		Event: func(p *corev1.Pod, reason, message string) {
+			recorder.Event(p, corev1.EventTypeWarning, reason, message)
+		},
 	})
 	if err != nil {
+		stop()
 		return nil, nil, err
 	}
-	broadcaster, stop := recordEvents(ctx, c)
-	recorder := broadcaster.NewRecorder(scheme.Scheme, corev1.EventSource{Component: "kubelet", Host: w.config.NodeName})
 	drivers := w.config.drivers(log)
 	driven := w.config.csiVolumes(drivers, c, w.record, func() { k.Load().NodeChanged() })
 	host, err := volume.NewHost(volume.Config{

@@ -135,14 +135,17 @@ func (r *Request) TokenFile(ctx context.Context, t *corev1.ServiceAccountTokenPr
 	if err != nil {
 		return File{}, time.Time{}, err
 	}
-	f := File{Data: []byte(got.Status.Token), Mode: fileMode(nil, mode)}
-	// A token is for its pod's processes only: with a known user or an fsGroup it
-	// need not be readable for everybody (KEP-2451).
-	f.Owner = UserOf(r.Pod)
+	return r.PodFile([]byte(got.Status.Token), mode), nextTry(got, time.Now()), nil
+}
+
+// PodFile is a file for its pod's processes only: with a known user or an fsGroup it
+// need not be readable for everybody (KEP-2451).
+func (r *Request) PodFile(data []byte, mode *int32) File {
+	f := File{Data: data, Mode: fileMode(nil, mode), Owner: UserOf(r.Pod)}
 	if f.Owner != nil || r.FSGroup != nil {
 		f.Mode = 0o600
 	}
-	return f, nextTry(got, time.Now()), nil
+	return f
 }
 
 // nextTry is TokenRefreshAt; for a token that is due already, because its

@@ -115,8 +115,8 @@ func (h *Host) markLocked(uid types.UID) {
 	}
 }
 
-// SourceChanged tells the Host that an object of kind "ConfigMap" or "Secret"
-// was added, changed or deleted. It does not block.
+// SourceChanged tells the Host that an object that a Ref stands for was added,
+// changed or deleted. It does not block.
 func (h *Host) SourceChanged(kind, namespace, name string) {
 	ref := Ref{kind, namespace, name}
 	var retry []types.UID

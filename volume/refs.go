@@ -6,21 +6,26 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Kinds of objects that a pod refers to by name.
+// Kinds of objects that a pod refers to.
 const (
 	KindConfigMap = "ConfigMap"
 	KindSecret    = "Secret"
+	// KindTrustBundle stands for all ClusterTrustBundles: its Ref has no name.
+	KindTrustBundle = "ClusterTrustBundle"
+	// KindPodCertificate stands for the PodCertificateRequests of a pod: its Ref has the
+	// pod's name.
+	KindPodCertificate = "PodCertificateRequest"
 )
 
 // A Ref names an object that a pod refers to.
 type Ref struct{ Kind, Namespace, Name string }
 
-// References lists what the pod refers to by name: in its volumes, or elsewhere
+// References lists what the pod refers to: in its volumes, or elsewhere
 // (environments and pull secrets). The two lists have no duplicates each.
 func References(pod *corev1.Pod) (inVolumes, elsewhere []Ref) {
 	v := refs{namespace: pod.Namespace}
 	for i := range pod.Spec.Volumes {
-		v.volume(&pod.Spec.Volumes[i])
+		v.volume(pod, &pod.Spec.Volumes[i])
 	}
 	e := refs{namespace: pod.Namespace}
 	for _, s := range pod.Spec.ImagePullSecrets {
@@ -44,10 +49,12 @@ type refs struct {
 }
 
 func (r *refs) add(kind, name string) {
-	if name == "" {
-		return
+	if name != "" {
+		r.append(Ref{kind, r.namespace, name})
 	}
-	ref := Ref{kind, r.namespace, name}
+}
+
+func (r *refs) append(ref Ref) {
 	if slices.Contains(r.list, ref) {
 		return
 	}
@@ -77,7 +84,7 @@ func (r *refs) env(from []corev1.EnvFromSource, env []corev1.EnvVar) {
 	}
 }
 
-func (r *refs) volume(v *corev1.Volume) {
+func (r *refs) volume(pod *corev1.Pod, v *corev1.Volume) {
 	switch {
 	case v.ConfigMap != nil:
 		r.add(KindConfigMap, v.ConfigMap.Name)
@@ -91,6 +98,12 @@ func (r *refs) volume(v *corev1.Volume) {
 			}
 			if s.Secret != nil {
 				r.add(KindSecret, s.Secret.Name)
+			}
+			if s.ClusterTrustBundle != nil {
+				r.append(Ref{Kind: KindTrustBundle})
+			}
+			if s.PodCertificate != nil {
+				r.add(KindPodCertificate, pod.Name)
 			}
 		}
 	}

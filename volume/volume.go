@@ -62,6 +62,25 @@ type Sources interface {
 	Node() (*corev1.Node, error)
 	// Token asks for a bound service account token.
 	Token(ctx context.Context, namespace, serviceAccount string, req *authenticationv1.TokenRequest) (*authenticationv1.TokenRequest, error)
+	// TrustAnchors returns the certificates of the ClusterTrustBundles that p names or
+	// selects, in PEM, each once.
+	TrustAnchors(p *corev1.ClusterTrustBundleProjection) ([]byte, error)
+	// Credential returns the certificate that was issued for the pod. One that has to be
+	// asked for first is an error, until it is issued.
+	Credential(ctx context.Context, pod *corev1.Pod, at Projection, p *corev1.PodCertificateProjection) (Credential, error)
 	// PodStatus is the newest known status of the pod (addresses for the downward API).
 	PodStatus(pod *corev1.Pod) corev1.PodStatus
+}
+
+// A Projection is one source of a projected volume of a pod.
+type Projection struct {
+	Volume string
+	Index  int
+}
+
+// A Credential is a private key (PKCS #8) and its chain of certificates, both in PEM.
+type Credential struct {
+	Key, Chain []byte
+	// LookAt is when to ask for the credential again, to renew it.
+	LookAt time.Time
 }

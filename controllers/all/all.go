@@ -23,6 +23,7 @@ import (
 	"github.com/periplus/periplus/controllers/nodeipam"
 	"github.com/periplus/periplus/controllers/nodelifecycle"
 	"github.com/periplus/periplus/controllers/persistentvolume"
+	"github.com/periplus/periplus/controllers/podcertificatecleaner"
 	"github.com/periplus/periplus/controllers/podgc"
 	"github.com/periplus/periplus/controllers/pvcprotection"
 	"github.com/periplus/periplus/controllers/pvprotection"
@@ -36,6 +37,7 @@ import (
 	"github.com/periplus/periplus/controllers/statefulset"
 	"github.com/periplus/periplus/controllers/tainteviction"
 	"github.com/periplus/periplus/controllers/tokencleaner"
+	"github.com/periplus/periplus/controllers/trustbundlepublisher"
 	"github.com/periplus/periplus/controllers/ttlafterfinished"
 	"github.com/periplus/periplus/controllers/validatingpolicystatus"
 )
@@ -74,6 +76,8 @@ func Controllers() []controllers.Controller {
 		csrapproving.Controller(),
 		csrcleaner.Controller(),
 		csrsigning.Controller(),
+		podcertificatecleaner.Controller(),
+		trustbundlepublisher.Controller(),
 		tokencleaner.Controller(),
 		legacytoken.Controller(),
 		servicelb.Controller(),

@@ -57,6 +57,7 @@ func Start(t testing.TB, list []controllers.Controller, change func(*controllers
 		c.Informers.Apps().V1().StatefulSets().Informer(), c.Informers.Apps().V1().DaemonSets().Informer(), c.Informers.Apps().V1().ControllerRevisions().Informer(),
 		c.Informers.Discovery().V1().EndpointSlices().Informer(), c.Informers.Rbac().V1().ClusterRoles().Informer(),
 		c.Informers.Networking().V1().ServiceCIDRs().Informer(),
+		c.Informers.Certificates().V1().ClusterTrustBundles().Informer(), c.Informers.Certificates().V1().PodCertificateRequests().Informer(),
 	} {
 		notify := func() { c.Changed() }
 		_, err := i.AddEventHandler(cache.ResourceEventHandlerFuncs{

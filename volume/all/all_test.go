@@ -66,8 +66,13 @@ func TestPlugins(t *testing.T) {
 				{ConfigMap: &corev1.ConfigMapProjection{LocalObjectReference: corev1.LocalObjectReference{Name: "config"}, Items: []corev1.KeyToPath{{Key: "a", Path: "ca.crt"}}}},
 				{DownwardAPI: &corev1.DownwardAPIProjection{Items: []corev1.DownwardAPIVolumeFile{{Path: "namespace", FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.namespace"}}}}},
 				{Secret: &corev1.SecretProjection{LocalObjectReference: corev1.LocalObjectReference{Name: "absent"}, Optional: new(true)}},
+				{ClusterTrustBundle: &corev1.ClusterTrustBundleProjection{Name: new("anchors"), Path: "trust.pem"}},
+				{PodCertificate: &corev1.PodCertificateProjection{SignerName: "ex/s", CredentialBundlePath: "both.pem", KeyPath: "key.pem"}},
 			}}}),
-			Want: map[string]string{"token": "tok", "ca.crt": "1", "namespace": "ns"},
+			Want: map[string]string{
+				"token": "tok", "ca.crt": "1", "namespace": "ns", "trust.pem": "anchors",
+				"both.pem": "key of pod\nchain of ex/s\n", "key.pem": "key of pod\n",
+			},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -83,16 +88,15 @@ func TestPlugins(t *testing.T) {
 func TestRefusals(t *testing.T) {
 	t.Parallel()
 	for want, source := range map[string]corev1.VolumeSource{
-		`configmap "y" not found`:                                           {ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: "y"}}},
-		`secret "y" not found`:                                              {Secret: &corev1.SecretVolumeSource{SecretName: "y"}},
-		`configmap references non-existent config key: gone`:                {ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: "config"}, Items: []corev1.KeyToPath{{Key: "gone", Path: "x"}}}},
-		`references non-existent secret key: gone`:                          {Secret: &corev1.SecretVolumeSource{SecretName: "secret", Items: []corev1.KeyToPath{{Key: "gone", Path: "x"}}}},
-		`emptyDir medium "HugePages" is not supported by this node`:         {EmptyDir: &corev1.EmptyDirVolumeSource{Medium: "HugePages"}},
-		`projected source clusterTrustBundle is not supported by this node`: {Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{{ClusterTrustBundle: &corev1.ClusterTrustBundleProjection{}}}}},
-		`hostPath type check failed: /nonexistent is not a directory`:       {HostPath: &corev1.HostPathVolumeSource{Path: "/nonexistent", Type: new(corev1.HostPathDirectory)}},
-		`hostPath type check failed: /dev/null is not a block device`:       {HostPath: &corev1.HostPathVolumeSource{Path: "/dev/null", Type: new(corev1.HostPathBlockDev)}},
-		`hostPath type check failed: /etc/passwd is not a socket file`:      {HostPath: &corev1.HostPathVolumeSource{Path: "/etc/passwd", Type: new(corev1.HostPathSocket)}},
-		`invalid path: must not contain '..': a/../../b`:                    {ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: "config"}, Items: []corev1.KeyToPath{{Key: "a", Path: "a/../../b"}}}},
+		`configmap "y" not found`:                                      {ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: "y"}}},
+		`secret "y" not found`:                                         {Secret: &corev1.SecretVolumeSource{SecretName: "y"}},
+		`configmap references non-existent config key: gone`:           {ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: "config"}, Items: []corev1.KeyToPath{{Key: "gone", Path: "x"}}}},
+		`references non-existent secret key: gone`:                     {Secret: &corev1.SecretVolumeSource{SecretName: "secret", Items: []corev1.KeyToPath{{Key: "gone", Path: "x"}}}},
+		`emptyDir medium "HugePages" is not supported by this node`:    {EmptyDir: &corev1.EmptyDirVolumeSource{Medium: "HugePages"}},
+		`hostPath type check failed: /nonexistent is not a directory`:  {HostPath: &corev1.HostPathVolumeSource{Path: "/nonexistent", Type: new(corev1.HostPathDirectory)}},
+		`hostPath type check failed: /dev/null is not a block device`:  {HostPath: &corev1.HostPathVolumeSource{Path: "/dev/null", Type: new(corev1.HostPathBlockDev)}},
+		`hostPath type check failed: /etc/passwd is not a socket file`: {HostPath: &corev1.HostPathVolumeSource{Path: "/etc/passwd", Type: new(corev1.HostPathSocket)}},
+		`invalid path: must not contain '..': a/../../b`:               {ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: "config"}, Items: []corev1.KeyToPath{{Key: "a", Path: "a/../../b"}}}},
 	} {
 		t.Run(want, func(t *testing.T) {
 			t.Parallel()

@@ -1,4 +1,5 @@
-// Package projected is the volume kind projected: ConfigMaps, Secrets, fields of
-// the pod and service account tokens together in one directory in memory. Tokens
-// are bound to the pod and renewed before they end.
+// Package projected is the volume kind projected: ConfigMaps, Secrets, fields of the
+// pod, service account tokens, trust bundles and certificates of the pod together in
+// one directory in memory. Tokens and certificates are bound to the pod and renewed
+// before they end.
 package projected

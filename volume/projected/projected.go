@@ -2,10 +2,11 @@ package projected
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"path/filepath"
+	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
@@ -30,7 +31,7 @@ func (plugin) SetUp(ctx context.Context, r volume.Request) (volume.Mounted, erro
 	var errs []error
 	for i := range r.Volume.Projected.Sources {
 		// A later source wins over an earlier one with the same path.
-		if err := collect(ctx, &r, &r.Volume.Projected.Sources[i], files, &m); err != nil {
+		if err := collect(ctx, &r, i, files, &m); err != nil {
 			errs = append(errs, err)
 		}
 	}
@@ -49,7 +50,9 @@ func (plugin) SetUp(ctx context.Context, r volume.Request) (volume.Mounted, erro
 
 func (plugin) TearDown(_ context.Context, dir string) error { return volume.Remove(dir) }
 
-func collect(ctx context.Context, r *volume.Request, s *corev1.VolumeProjection, files volume.Payload, m *volume.Mounted) error {
+// collect adds the files of the source with this index to files.
+func collect(ctx context.Context, r *volume.Request, index int, files volume.Payload, m *volume.Mounted) error {
+	s := &r.Volume.Projected.Sources[index]
 	mode := r.Volume.Projected.DefaultMode
 	var more volume.Payload
 	var err error
@@ -66,14 +69,17 @@ func collect(ctx context.Context, r *volume.Request, s *corev1.VolumeProjection,
 			return err
 		}
 		files[filepath.Clean(s.ServiceAccountToken.Path)] = f
-		if m.RefreshAt.IsZero() || next.Before(m.RefreshAt) {
-			m.RefreshAt = next
-		}
+		refreshAt(m, next)
 		return nil
 	case s.ClusterTrustBundle != nil:
-		err = errors.New("projected source clusterTrustBundle is not supported by this node")
+		var anchors []byte
+		anchors, err = r.Sources.TrustAnchors(s.ClusterTrustBundle)
+		more = volume.Payload{filepath.Clean(s.ClusterTrustBundle.Path): r.PodFile(anchors, mode)}
 	case s.PodCertificate != nil:
-		err = errors.New("projected source podCertificate is not supported by this node")
+		var c volume.Credential
+		c, err = r.Sources.Credential(ctx, r.Pod, volume.Projection{Volume: r.Volume.Name, Index: index}, s.PodCertificate)
+		more = credentialFiles(r, s.PodCertificate, c)
+		refreshAt(m, c.LookAt)
 	default:
 		err = fmt.Errorf("projected volume %q has a source of a kind that this node does not know", r.Volume.Name)
 	}
@@ -82,4 +88,24 @@ func collect(ctx context.Context, r *volume.Request, s *corev1.VolumeProjection,
 	}
 	maps.Copy(files, more)
 	return nil
+}
+
+// refreshAt brings the next refresh of a volume forward to at; a zero time says nothing.
+func refreshAt(m *volume.Mounted, at time.Time) {
+	if !at.IsZero() && (m.RefreshAt.IsZero() || at.Before(m.RefreshAt)) {
+		m.RefreshAt = at
+	}
+}
+
+func credentialFiles(r *volume.Request, p *corev1.PodCertificateProjection, c volume.Credential) volume.Payload {
+	files := volume.Payload{}
+	add := func(path string, data []byte) {
+		if path != "" {
+			files[filepath.Clean(path)] = r.PodFile(data, r.Volume.Projected.DefaultMode)
+		}
+	}
+	add(p.CredentialBundlePath, slices.Concat(c.Key, c.Chain))
+	add(p.KeyPath, c.Key)
+	add(p.CertificateChainPath, c.Chain)
+	return files
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -38,6 +39,8 @@ type Config struct {
 	Changed func(kind, namespace, name string)
 	// Memory, if not nil, lets pods start without the API server.
 	Memory Memory
+	// Event, if not nil, tells of a pod's certificate that was refused or nears its end.
+	Event func(pod *corev1.Pod, reason, message string)
 	// Log defaults to slog.Default().
 	Log *slog.Logger
 }
@@ -53,17 +56,20 @@ type Memory interface {
 
 // A Source is a volume.Sources and a volume.Tracker.
 type Source struct {
-	config   Config
-	changed  atomic.Pointer[func(kind, namespace, name string)]
-	informed *informed // nil: one watch per object
-	tokens   tokens
-	ctx      context.Context //nolint:containedctx // the life of all watches, ended by Close
-	cancel   context.CancelFunc
-	running  sync.WaitGroup
+	config      Config
+	changed     atomic.Pointer[func(kind, namespace, name string)]
+	informed    *informed // nil: one watch per object
+	tokens      tokens
+	credentials credentials
+	ctx         context.Context //nolint:containedctx // the life of all watches, ended by Close
+	cancel      context.CancelFunc
+	running     sync.WaitGroup
 
-	mu   sync.Mutex // guards what follows
-	pods map[types.UID][]volume.Ref
-	objs map[volume.Ref]*watched
+	mu       sync.Mutex // guards what follows
+	pods     map[types.UID][]volume.Ref
+	objs     map[volume.Ref]*watched
+	bundles  *bundles  // nil while no pod refers to one
+	requests *requests // nil while no pod asks for a certificate
 }
 
 var (
@@ -112,29 +118,50 @@ func (s *Source) Close() {
 
 // AddPod implements volume.Tracker.
 func (s *Source) AddPod(pod *corev1.Pod) {
-	if s.informed != nil {
-		return
-	}
 	inVolumes, elsewhere := volume.References(pod)
 	now := unique(inVolumes, elsewhere)
+	if s.informed != nil {
+		now = slices.DeleteFunc(now, func(r volume.Ref) bool { return r.Kind == volume.KindConfigMap || r.Kind == volume.KindSecret })
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	before := s.pods[pod.UID]
+	if len(before) == 0 && len(now) == 0 {
+		return
+	}
 	s.pods[pod.UID] = now
 	for _, ref := range now { // first add, then drop: what is in both goes on
-		w := s.objs[ref]
-		if w == nil {
-			w = s.watch(ref)
-			s.objs[ref] = w
-		}
-		w.users++
+		s.subjectLocked(ref).users++
 	}
 	s.dropLocked(before)
+}
+
+// subjectLocked is what is watched for a reference; the watch begins with the first.
+func (s *Source) subjectLocked(ref volume.Ref) *subject {
+	switch ref.Kind {
+	case volume.KindTrustBundle:
+		if s.bundles == nil {
+			s.bundles = s.watchBundles()
+		}
+		return &s.bundles.subject
+	case volume.KindPodCertificate:
+		if s.requests == nil {
+			s.requests = s.watchRequests()
+		}
+		return &s.requests.subject
+	}
+	w := s.objs[ref]
+	if w == nil {
+		w = s.watch(ref)
+		s.objs[ref] = w
+	}
+	return &w.subject
 }
 
 // RemovePod implements volume.Tracker.
 func (s *Source) RemovePod(uid types.UID) {
 	s.tokens.drop(uid)
+	s.credentials.drop(uid)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	before := s.pods[uid]
@@ -144,9 +171,17 @@ func (s *Source) RemovePod(uid types.UID) {
 
 func (s *Source) dropLocked(refs []volume.Ref) {
 	for _, ref := range refs {
-		w := s.objs[ref]
-		if w.users--; w.users == 0 {
-			w.stop()
+		j := s.subjectLocked(ref)
+		if j.users--; j.users > 0 {
+			continue
+		}
+		j.stop()
+		switch ref.Kind {
+		case volume.KindTrustBundle:
+			s.bundles = nil
+		case volume.KindPodCertificate:
+			s.requests = nil
+		default:
 			delete(s.objs, ref)
 			if s.config.Memory != nil {
 				s.config.Memory.Forget(ref)
@@ -219,16 +254,10 @@ func (s *Source) cached(ref volume.Ref, kind string) (any, error) {
 	if w == nil {
 		return nil, nil
 	}
-	timeout := time.NewTimer(firstAnswer)
-	defer timeout.Stop()
-	select {
-	case <-w.synced:
-		return w.get(), nil
-	case <-timeout.C:
-		return nil, fmt.Errorf("failed to sync %s cache: timed out waiting for the condition", kind)
-	case <-s.ctx.Done():
-		return nil, s.ctx.Err()
+	if err := w.wait(s.ctx, kind); err != nil {
+		return nil, err
 	}
+	return w.get(), nil
 }
 
 // Node implements volume.Sources.

@@ -2,7 +2,9 @@ package source
 
 import (
 	"context"
+	"fmt"
 	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,14 +16,38 @@ import (
 	"github.com/periplus/periplus/volume"
 )
 
+// A subject is what is watched for pods: an object, or the objects that belong together.
+type subject struct {
+	stop   context.CancelFunc
+	synced chan struct{} // closed when the first list has arrived
+	users  int           // references of pods; guarded by Source.mu
+}
+
+func (s *Source) newSubject() (context.Context, subject) {
+	ctx, cancel := context.WithCancel(s.ctx)
+	return ctx, subject{stop: cancel, synced: make(chan struct{})}
+}
+
+// wait waits for the first answer of the API server.
+func (j *subject) wait(ctx context.Context, kind string) error {
+	timeout := time.NewTimer(firstAnswer)
+	defer timeout.Stop()
+	select {
+	case <-j.synced:
+		return nil
+	case <-timeout.C:
+		return fmt.Errorf("failed to sync %s cache: timed out waiting for the condition", kind)
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
 // watched is one object that is watched by name. It is the store of its own
 // reflector: a store of at most one object.
 type watched struct {
+	subject
 	ref    volume.Ref
 	notify func(volume.Ref)
-	stop   context.CancelFunc
-	synced chan struct{} // closed when the first list has arrived
-	users  int           // pods that refer to it; guarded by Source.mu
 
 	mu   sync.Mutex // guards obj and done
 	obj  any        // nil: absent
@@ -32,8 +58,8 @@ var _ cache.ReflectorStore = (*watched)(nil)
 
 // watch begins to watch the object; Source.mu is held.
 func (s *Source) watch(ref volume.Ref) *watched {
-	ctx, cancel := context.WithCancel(s.ctx)
-	w := &watched{ref: ref, notify: s.notify, stop: cancel, synced: make(chan struct{})}
+	ctx, j := s.newSubject()
+	w := &watched{subject: j, ref: ref, notify: s.notify}
 	byName := fields.OneTermEqualSelector(metav1.ObjectNameField, ref.Name).String()
 
 	var lw cache.ListWatch

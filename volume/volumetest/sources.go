@@ -85,6 +85,19 @@ func (s *Sources) Node() (*corev1.Node, error) {
 	}}}, nil
 }
 
+// TrustAnchors implements volume.Sources: the name or the signer, as if it were PEM.
+func (s *Sources) TrustAnchors(p *corev1.ClusterTrustBundleProjection) ([]byte, error) {
+	if p.Name != nil {
+		return []byte(*p.Name), nil
+	}
+	return []byte(*p.SignerName), nil
+}
+
+// Credential implements volume.Sources: a key and a chain that say whose they are.
+func (s *Sources) Credential(_ context.Context, pod *corev1.Pod, _ volume.Projection, p *corev1.PodCertificateProjection) (volume.Credential, error) {
+	return volume.Credential{Key: []byte("key of " + pod.Name + "\n"), Chain: []byte("chain of " + p.SignerName + "\n")}, nil
+}
+
 // PodStatus implements volume.Sources.
 func (s *Sources) PodStatus(pod *corev1.Pod) corev1.PodStatus { return pod.Status }
 
