@@ -134,9 +134,6 @@ func (o *Objects) Create(ctx context.Context, obj runtime.Object, namespace stri
 	if err := o.place(meta, namespace); err != nil {
 		return nil, err
 	}
-	if meta.ResourceVersion != "" {
-		return nil, apierrors.NewBadRequest("resourceVersion should not be set on objects to be created")
-	}
 	generated := meta.Name == "" && meta.GenerateName != ""
 	for attempt := 1; ; attempt++ {
 		candidate := obj
@@ -207,6 +204,9 @@ func (o *Objects) create(ctx context.Context, obj runtime.Object, w Write) (*cac
 		if err := o.chain.Validate(ctx, a); err != nil {
 			return nil, forbidden(err, o.group(), meta.Name)
 		}
+	}
+	if meta.ResourceVersion != "" && !w.DryRun { // after admission, as upstream's store
+		return nil, apierrors.NewBadRequest("resourceVersion should not be set on objects to be created")
 	}
 	o.warn(ctx, s, obj, nil)
 	key, err := o.key(meta.Namespace, meta.Name)
