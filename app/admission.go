@@ -14,9 +14,9 @@ type AdmissionConfig struct {
 }
 
 func (c *AdmissionConfig) flags(f *pflag.FlagSet) {
-	f.StringSliceVar(&c.EnableAdmission, "enable-admission-plugins", c.EnableAdmission, "admission plug-ins that must be there (all that exist are on)")
+	f.StringSliceVar(&c.EnableAdmission, "enable-admission-plugins", c.EnableAdmission, "admission plug-ins that are asked besides those that are on by default")
 	f.StringSliceVar(&c.DisableAdmission, "disable-admission-plugins", c.DisableAdmission, "admission plug-ins that are not asked")
-	f.StringVar(&c.AdmissionFile, "admission-control-config-file", c.AdmissionFile, "AdmissionConfiguration with the configurations of plug-ins (PodSecurity)")
+	f.StringVar(&c.AdmissionFile, "admission-control-config-file", c.AdmissionFile, "AdmissionConfiguration with the configurations of plug-ins")
 }
 
 // options reads the file, if there is one.

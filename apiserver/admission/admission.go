@@ -8,6 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
+
+	"github.com/periplus/periplus/apiserver/measure"
 )
 
 // An Operation is what a request does, as in admission.k8s.io/v1.
@@ -118,17 +120,22 @@ type Chain []Plugin
 
 // Admit asks the mutators, all of them a second time if one of them wants it.
 func (c Chain) Admit(ctx context.Context, a *Attributes) error {
-	if err := c.round(ctx, a); err != nil || !a.Rounds.Wanted {
-		return err
-	}
-	a.Rounds.Second = true
-	return c.round(ctx, a)
+	return measured(ctx, a, measure.Admit, func() error {
+		if err := c.round(ctx, a); err != nil || !a.Rounds.Wanted {
+			return err
+		}
+		a.Rounds.Second = true
+		return c.round(ctx, a)
+	})
 }
 
 func (c Chain) round(ctx context.Context, a *Attributes) error {
+	w := watch(ctx, a, measure.Admit)
 	for _, p := range c {
 		if m, ok := p.(Mutator); ok {
-			if err := m.Admit(ctx, a); err != nil {
+			err := m.Admit(ctx, a)
+			w.asked(p, err)
+			if err != nil {
 				return err
 			}
 		}
@@ -138,12 +145,17 @@ func (c Chain) round(ctx context.Context, a *Attributes) error {
 
 // Validate asks the validators.
 func (c Chain) Validate(ctx context.Context, a *Attributes) error {
-	for _, p := range c {
-		if v, ok := p.(Validator); ok {
-			if err := v.Validate(ctx, a); err != nil {
-				return err
+	return measured(ctx, a, measure.Validate, func() error {
+		w := watch(ctx, a, measure.Validate)
+		for _, p := range c {
+			if v, ok := p.(Validator); ok {
+				err := v.Validate(ctx, a)
+				w.asked(p, err)
+				if err != nil {
+					return err
+				}
 			}
 		}
-	}
-	return nil
+		return nil
+	})
 }

@@ -15,8 +15,9 @@ import (
 )
 
 // AdmitSubresource asks admission about a request to a subresource that has a kind
-// of its own: a binding, an eviction, the options of a connection. Mutators may change obj.
-func (o *Objects) AdmitSubresource(ctx context.Context, op admission.Operation, info *request.Info, kind schema.GroupVersionKind, obj, options runtime.Object, dryRun bool) error {
+// of its own: a binding, an eviction, a request for a token, the options of a connection.
+// Mutators may change obj; then, before validators see it, settle does what the server does.
+func (o *Objects) AdmitSubresource(ctx context.Context, op admission.Operation, info *request.Info, kind schema.GroupVersionKind, obj, options runtime.Object, dryRun bool, settle ...func() error) error {
 	obj.GetObjectKind().SetGroupVersionKind(kind)
 	a := &admission.Attributes{
 		Operation: op, Resource: o.Resource.GVR, Subresource: info.Subresource, Kind: kind, Namespace: info.Namespace, Name: info.Name,
@@ -27,6 +28,11 @@ func (o *Objects) AdmitSubresource(ctx context.Context, op admission.Operation, 
 	}
 	if err := o.chain.Admit(ctx, a); err != nil {
 		return forbidden(err, o.group(), info.Name)
+	}
+	for _, f := range settle {
+		if err := f(); err != nil {
+			return err
+		}
 	}
 	if err := o.chain.Validate(ctx, a); err != nil {
 		return forbidden(err, o.group(), info.Name)

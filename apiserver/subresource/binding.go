@@ -114,6 +114,10 @@ func assign(pod *corev1.Pod, b *corev1.Binding, pods *rest.Objects) (*corev1.Pod
 		out.Annotations = map[string]string{}
 	}
 	maps.Copy(out.Annotations, b.Annotations)
+	if len(b.Labels) > 0 && out.Labels == nil {
+		out.Labels = map[string]string{}
+	}
+	maps.Copy(out.Labels, b.Labels) // zone and region of the node (KEP-4742)
 	now := metav1.NewTime(time.Now().UTC().Truncate(time.Second))
 	scheduled := corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionTrue, LastTransitionTime: now, ObservedGeneration: out.Generation}
 	for i := range out.Status.Conditions {

@@ -1,10 +1,8 @@
 package subresource
 
 import (
-	"errors"
 	"fmt"
 	"net/http"
-	"slices"
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -15,8 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	"k8s.io/apiserver/pkg/authentication/user"
 
+	"github.com/periplus/periplus/apiserver/admission"
 	"github.com/periplus/periplus/apiserver/authn/serviceaccount"
 	"github.com/periplus/periplus/apiserver/request"
 	"github.com/periplus/periplus/apiserver/rest"
@@ -48,8 +46,17 @@ func (t token) serve(w http.ResponseWriter, r *http.Request, info *request.Info,
 		seconds := int64(defaultLifetime / time.Second)
 		req.Spec.ExpirationSeconds = &seconds
 	}
-	if errs := checkToken(req); len(errs) > 0 {
-		return apierrors.NewInvalid(kind.GroupKind(), info.Name, errs)
+	options := &metav1.CreateOptions{DryRun: r.URL.Query()["dryRun"]}
+	if err := accounts.AdmitSubresource(r.Context(), admission.Create, info, kind, req, options, len(options.DryRun) > 0, func() error {
+		if len(req.Spec.Audiences) == 0 {
+			req.Spec.Audiences = t.Tokens.Audiences()
+		}
+		if errs := checkToken(req); len(errs) > 0 {
+			return apierrors.NewInvalid(kind.GroupKind(), info.Name, errs)
+		}
+		return nil
+	}); err != nil {
+		return err
 	}
 	current, err := accounts.Get(r.Context(), info.Namespace, info.Name)
 	if err != nil {
@@ -60,11 +67,8 @@ func (t token) serve(w http.ResponseWriter, r *http.Request, info *request.Info,
 	if t.MaxTokenLifetime > 0 {
 		bound.Lifetime = min(bound.Lifetime, t.MaxTokenLifetime)
 	}
-	if err := nodeMayAsk(r, req, accounts.Resource.GVR.GroupResource(), info.Name); err != nil {
-		return err
-	}
 	if ref := req.Spec.BoundObjectRef; ref != nil {
-		if err := t.bind(r, &bound, ref, info.Namespace, sa.Name); err != nil {
+		if err := t.bind(&bound, ref, info.Namespace, sa.Name); err != nil {
 			return err
 		}
 	}
@@ -72,41 +76,11 @@ func (t token) serve(w http.ResponseWriter, r *http.Request, info *request.Info,
 	if err != nil {
 		return apierrors.NewInternalError(err)
 	}
-	if len(req.Spec.Audiences) == 0 {
-		req.Spec.Audiences = t.Tokens.Audiences()
-	}
 	req.Name, req.Namespace, req.CreationTimestamp = sa.Name, sa.Namespace, metav1.Now()
 	req.Status = authenticationv1.TokenRequestStatus{Token: signed, ExpirationTimestamp: metav1.NewTime(expires)}
 	req.GetObjectKind().SetGroupVersionKind(kind)
 	t.Server.Codecs().WriteObject(w, r, http.StatusCreated, req)
 	return nil
-}
-
-// nodeMayAsk keeps nodes to tokens for pods (NodeRestriction); that the pod runs
-// there is what bind's caller was authorized by.
-func nodeMayAsk(r *http.Request, req *authenticationv1.TokenRequest, resource schema.GroupResource, name string) error {
-	s := request.From(r.Context())
-	if s == nil || s.User == nil || !slices.Contains(s.User.GetGroups(), user.NodesGroup) {
-		return nil
-	}
-	ref := req.Spec.BoundObjectRef
-	switch {
-	case ref == nil || ref.Kind != "Pod" || ref.APIVersion != "v1" || ref.Name == "":
-		return apierrors.NewForbidden(resource, name, errors.New("node requested token not bound to a pod"))
-	case ref.UID == "":
-		return apierrors.NewForbidden(resource, name, errors.New("node requested token with a pod binding without a uid"))
-	}
-	return nil
-}
-
-// boundHere refuses a node a token for a pod of another.
-func boundHere(r *http.Request, pod *corev1.Pod) error {
-	s := request.From(r.Context())
-	if s == nil || s.User == nil || !slices.Contains(s.User.GetGroups(), user.NodesGroup) || s.User.GetName() == "system:node:"+pod.Spec.NodeName {
-		return nil
-	}
-	return apierrors.NewForbidden(schema.GroupResource{Resource: "serviceaccounts"}, pod.Spec.ServiceAccountName,
-		errors.New("node requested token bound to a pod scheduled on a different node"))
 }
 
 func checkToken(req *authenticationv1.TokenRequest) field.ErrorList {
@@ -122,7 +96,7 @@ func checkToken(req *authenticationv1.TokenRequest) field.ErrorList {
 }
 
 // bind ties the token to a pod, node or secret, which must exist.
-func (t token) bind(req *http.Request, b *serviceaccount.Bound, ref *authenticationv1.BoundObjectReference, namespace, account string) error {
+func (t token) bind(b *serviceaccount.Bound, ref *authenticationv1.BoundObjectReference, namespace, account string) error {
 	get := func(resource, namespace string) (*serviceaccount.Ref, runtime.Object, error) {
 		obj, err := t.Server.Get(schema.GroupVersionResource{Version: "v1", Resource: resource}, namespace, ref.Name)
 		if err != nil {
@@ -144,9 +118,6 @@ func (t token) bind(req *http.Request, b *serviceaccount.Bound, ref *authenticat
 		pod := obj.(*corev1.Pod)
 		if pod.Spec.ServiceAccountName != account {
 			return apierrors.NewBadRequest(fmt.Sprintf("cannot bind token for serviceaccount %q to pod running with different serviceaccount name", account))
-		}
-		if err := boundHere(req, pod); err != nil {
-			return err
 		}
 		b.Pod = r
 		if pod.Spec.NodeName != "" {

@@ -10,26 +10,30 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	apiserverv1 "k8s.io/apiserver/pkg/apis/apiserver/v1"
 	"sigs.k8s.io/yaml"
-
-	"github.com/periplus/periplus/apiserver/admission"
 )
 
 // Options say which plug-ins there are, as upstream's flags do.
 type Options struct {
-	// Enable names plug-ins that are wanted besides those that are on by default: a name
-	// that is not there is an error. Disable names those that are not asked.
+	// Enable names plug-ins that are wanted besides those that are on by default. Disable
+	// names those that are not asked. A name that is not there is an error.
 	Enable, Disable []string
 	// Configurations are those of plug-ins, as YAML, by their names.
 	Configurations map[string][]byte
 }
 
-// elsewhere are plug-ins whose work is done by another part of the server.
-var elsewhere = []string{"PodResizeValidator", "PodTopologyLabels", "NodeDeclaredFeatureValidator", "PodGroupProtection"}
+// idle are plug-ins that upstream has on and that do nothing by default: what they are
+// about (GenericWorkload) is off.
+var idle = []string{"PodGroupProtection"}
 
-func (o *Options) validate(chain admission.Chain) error {
-	known := slices.Clone(elsewhere)
-	for _, p := range chain {
-		known = append(known, p.Name())
+// wants reports whether a plug-in is asked.
+func (o *Options) wants(e entry) bool {
+	return !slices.Contains(o.Disable, e.name) && (!e.off || slices.Contains(o.Enable, e.name))
+}
+
+func (o *Options) validate(plugins []entry) error {
+	known := slices.Clone(idle)
+	for _, e := range plugins {
+		known = append(known, e.name)
 	}
 	unknown := func(flag, name string) error {
 		slices.Sort(known)

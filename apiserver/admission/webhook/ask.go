@@ -56,6 +56,7 @@ func (h *Hook) Wanted(ctx context.Context, a *admission.Attributes, objects regi
 func (h *Hook) Ask(ctx context.Context, a *admission.Attributes, m *admission.Match, mutating bool) (patch []byte, err error) {
 	start := time.Now()
 	patch, err = h.ask(ctx, a, m, mutating)
+	h.measure(ctx, a, mutating, err, start)
 	if a.Record != nil {
 		kind, answer := "validating", h.outcome(patch, err)
 		if mutating {

@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 
+	"github.com/periplus/periplus/apiserver/measure"
 	"github.com/periplus/periplus/apiserver/registry"
 )
 
@@ -22,7 +23,10 @@ const (
 )
 
 // Services reaches Services from inside the server.
-type Services struct{ Objects registry.Reader }
+type Services struct {
+	Objects registry.Reader
+	Metrics *measure.Metrics // of calls that belong to no request; may be nil
+}
 
 // Dial connects to a ready endpoint behind a Service's port; for an ExternalName to that name.
 func (s Services) Dial(ctx context.Context, network, namespace, name string, port int32) (net.Conn, error) {

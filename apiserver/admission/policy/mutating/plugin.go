@@ -149,6 +149,7 @@ func (p *plugin) invoke(ctx context.Context, a *admission.Attributes, list []*bo
 				}
 				start := time.Now()
 				changed, errs := p.one(ctx, a, one, namespace)
+				policy.Mutated(ctx, rules.Policy.Name, b.Object.Name, errs, start)
 				for _, err := range errs {
 					var status *apierrors.StatusError
 					if errors.As(err, &status) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -95,10 +96,12 @@ func (p *plugin) policy(ctx context.Context, a *admission.Attributes, m *admissi
 		}
 		question := cel.CreateAdmissionRequest(attributes.Attributes, metav1.GroupVersionResource(m.Resource), metav1.GroupVersionKind(m.Kind))
 		for _, param := range params {
+			began := time.Now()
 			violations, notes := rules.Program().evaluate(ctx, attributes, question, param, namespace, a.Authorizer)
 			told.add(rules.Policy.Name, notes)
 			for _, v := range violations {
 				for _, action := range b.Object.Spec.ValidationActions {
+					request.Metrics(ctx).Checked(rules.Policy.Name, b.Object.Name, policy.ErrorKind(v.failed), strings.ToLower(string(action)), time.Since(began))
 					switch action {
 					case admissionregistrationv1.Deny:
 						deny(b, v)

@@ -73,7 +73,8 @@ type note struct{ key, value string }
 type violation struct {
 	message string
 	reason  metav1.StatusReason
-	index   int // of the validation
+	index   int   // of the validation
+	failed  error // why there is no result; nil: the validation does not hold
 }
 
 // evaluate returns what of a policy a write violates.
@@ -143,7 +144,7 @@ func (p *program) failed(err error) []violation {
 	if f := p.policy.Spec.FailurePolicy; f != nil && *f == admissionregistrationv1.Ignore {
 		return nil
 	}
-	return []violation{{message: err.Error()}}
+	return []violation{{message: err.Error(), failed: err}}
 }
 
 func (p *program) violated(i int, messages []cel.EvaluationResult) violation {
