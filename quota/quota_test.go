@@ -139,3 +139,11 @@ func TestArithmetic(t *testing.T) {
 		t.Error("Same")
 	}
 }
+
+func TestScopeChanged(t *testing.T) {
+	t.Parallel()
+	long, ends := &corev1.Pod{}, &corev1.Pod{Spec: corev1.PodSpec{ActiveDeadlineSeconds: ptr(int64(1))}}
+	if !quota.ScopeChanged(long, ends) || !quota.ScopeChanged(ends, long) || quota.ScopeChanged(ends, ends) || quota.ScopeChanged(nil, ends) {
+		t.Error("a deadline moves a pod between the scopes, nothing else does")
+	}
+}

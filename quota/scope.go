@@ -67,6 +67,14 @@ func named(r corev1.ScopedResourceSelectorRequirement, name string) bool {
 	return false
 }
 
+// ScopeChanged reports whether an update of a pod moves it between the scopes of
+// pods that end by a deadline and of those that do not.
+func ScopeChanged(before, after runtime.Object) bool {
+	b, okB := before.(*corev1.Pod)
+	a, okA := after.(*corev1.Pod)
+	return okB && okA && terminating(b) != terminating(a)
+}
+
 func terminating(pod *corev1.Pod) bool {
 	return pod.Spec.ActiveDeadlineSeconds != nil && *pod.Spec.ActiveDeadlineSeconds >= 0
 }

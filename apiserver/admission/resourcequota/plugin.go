@@ -47,11 +47,12 @@ func (p plugin) Validate(ctx context.Context, a *admission.Attributes) error {
 	}
 	now := time.Now()
 	gr := a.Resource.GroupResource()
-	taken := quota.Usage(gr, a.Object, now)
+	whole := quota.Usage(gr, a.Object, now)
+	growth := whole
 	if a.Operation == admission.Update {
-		taken = quota.Growth(taken, quota.Usage(gr, a.Old, now))
+		growth = quota.Growth(whole, quota.Usage(gr, a.Old, now))
 	}
-	var charge []*corev1.ResourceQuota
+	var bills []bill
 	for _, obj := range list {
 		q := obj.(*corev1.ResourceQuota)
 		names := slices.DeleteFunc(quota.Names(q.Spec.Hard), func(n corev1.ResourceName) bool { return !quota.Covers(gr, n) })
@@ -68,16 +69,35 @@ func (p plugin) Validate(ctx context.Context, a *admission.Attributes) error {
 				return refuse(a, "status unknown for quota: %s, resources: %s", q.Name, joined(names))
 			}
 		}
+		taken := growth
+		if a.Operation == admission.Update && !quota.Matches(q, a.Old) {
+			taken = whole // it comes into the quota's scope
+		}
 		if len(quota.Only(taken, names)) > 0 {
-			charge = append(charge, q)
+			bills = append(bills, bill{q, taken})
 		}
 	}
-	for _, q := range charge {
-		if err := p.charge(ctx, a, q, taken); err != nil {
+	// What one quota refuses is not charged to another.
+	for _, b := range bills {
+		if _, err := b.add(a, b.quota); err != nil {
+			return err
+		}
+	}
+	if a.DryRun {
+		return nil
+	}
+	for _, b := range bills {
+		if err := p.charge(ctx, a, b); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// A bill is what a write takes of a quota.
+type bill struct {
+	quota *corev1.ResourceQuota
+	taken corev1.ResourceList
 }
 
 // concerns reports whether a write can change what is taken: everything when it is made,
@@ -89,7 +109,7 @@ func (plugin) concerns(a *admission.Attributes) bool {
 	case admission.Update:
 		switch a.Resource.GroupResource() {
 		case quota.Pods:
-			return a.Subresource == "resize"
+			return a.Subresource == "resize" || a.Subresource == "" && quota.ScopeChanged(a.Old, a.Object)
 		case quota.Services, quota.Claims:
 			return a.Subresource == ""
 		}
@@ -97,26 +117,25 @@ func (plugin) concerns(a *admission.Attributes) bool {
 	return false
 }
 
-// charge adds what is taken to the quota's status, or refuses.
-func (p plugin) charge(ctx context.Context, a *admission.Attributes, q *corev1.ResourceQuota, taken corev1.ResourceList) error {
-	change := func(current runtime.Object) (runtime.Object, error) {
-		now := current.(*corev1.ResourceQuota)
-		hard := quota.Names(now.Status.Hard)
-		wanted := quota.Only(taken, hard)
-		used := quota.Add(now.Status.Used, wanted)
-		if over := quota.Exceeded(quota.Only(used, quota.Names(wanted)), now.Status.Hard); len(over) > 0 {
-			return nil, refuse(a, "exceeded quota: %s, requested: %s, used: %s, limited: %s", now.Name, quota.String(quota.Only(wanted, over)),
-				quota.String(quota.Only(now.Status.Used, over)), quota.String(quota.Only(now.Status.Hard, over)))
-		}
-		out := now.DeepCopy()
-		out.Status.Used = used
-		return out, nil
+// add returns the quota with what is taken, or refuses.
+func (b bill) add(a *admission.Attributes, now *corev1.ResourceQuota) (*corev1.ResourceQuota, error) {
+	hard := quota.Names(now.Status.Hard)
+	wanted := quota.Only(b.taken, hard)
+	used := quota.Add(now.Status.Used, wanted)
+	if over := quota.Exceeded(quota.Only(used, quota.Names(wanted)), now.Status.Hard); len(over) > 0 {
+		return nil, refuse(a, "exceeded quota: %s, requested: %s, used: %s, limited: %s", now.Name, quota.String(quota.Only(wanted, over)),
+			quota.String(quota.Only(now.Status.Used, over)), quota.String(quota.Only(now.Status.Hard, over)))
 	}
-	if a.DryRun {
-		_, err := change(q)
-		return err
-	}
-	err := p.objects.ChangeStatus(ctx, quotas, q.Namespace, q.Name, change)
+	out := now.DeepCopy()
+	out.Status.Used = used
+	return out, nil
+}
+
+// charge writes the bill into the quota's status, or refuses.
+func (p plugin) charge(ctx context.Context, a *admission.Attributes, b bill) error {
+	err := p.objects.ChangeStatus(ctx, quotas, b.quota.Namespace, b.quota.Name, func(current runtime.Object) (runtime.Object, error) {
+		return b.add(a, current.(*corev1.ResourceQuota))
+	})
 	if apierrors.IsNotFound(err) {
 		return nil // the quota has gone
 	}
