@@ -15,18 +15,22 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/periplus/periplus/apiserver/admission/policy"
 	"github.com/periplus/periplus/apiserver/registry"
 	"github.com/periplus/periplus/apiserver/subresource"
 )
 
-// special gives the resources that are answered by other parts of the server
-// what answers them.
+// special gives the resources that are answered or guarded by other parts of the server
+// what does so.
 func (s *Server) special(r *registry.Resource) {
 	switch r.GVR {
 	case corev1.SchemeGroupVersion.WithResource("componentstatuses"):
 		r.Live = componentStatuses{s}
 	case corev1.SchemeGroupVersion.WithResource("bindings"):
 		r.Create = subresource.Bind(subresource.Config{Server: s.rest, Journey: s.config.Journey})
+	}
+	if hooks, ok := (policy.Guard{Objects: s.rest, Authorizer: expressions{s}}).Hooks()[r.GVR]; ok {
+		r.Hooks = hooks
 	}
 }
 

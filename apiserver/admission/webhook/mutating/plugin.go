@@ -63,7 +63,11 @@ func (p *plugin) Admit(ctx context.Context, a *admission.Attributes) error {
 		m.changed() // by built-in plug-ins, in this round
 	}
 	asked := false
-	for _, h := range hooks {
+	round := 0
+	if a.Rounds.Second {
+		round = 1
+	}
+	for i, h := range hooks {
 		match, err := h.Wanted(ctx, a, p.objects, a.Values)
 		if err != nil {
 			return err
@@ -72,7 +76,7 @@ func (p *plugin) Admit(ctx context.Context, a *admission.Attributes) error {
 			continue
 		}
 		asked = true
-		changed, err := p.one(ctx, a, h, match)
+		changed, err := p.one(ctx, a, h, match, webhook.Turn{Round: round, Index: i})
 		if changed {
 			m.changed()
 			a.Rounds.Wanted = true
@@ -91,15 +95,20 @@ func (p *plugin) Admit(ctx context.Context, a *admission.Attributes) error {
 }
 
 // one asks a hook and applies its patch.
-func (p *plugin) one(ctx context.Context, a *admission.Attributes, h *webhook.Hook, m *admission.Match) (changed bool, err error) {
+func (p *plugin) one(ctx context.Context, a *admission.Attributes, h *webhook.Hook, m *admission.Match, turn webhook.Turn) (changed bool, err error) {
+	var applied []byte
+	defer func() { h.NoteMutation(ctx, turn, changed, applied) }()
 	patch, err := h.Ask(ctx, a, m, true)
 	if err == nil && len(patch) > 0 {
-		changed, err = p.apply(a, h, m, patch)
+		if changed, err = p.apply(a, h, m, patch); err == nil {
+			applied = patch
+		}
 	}
 	if err == nil {
 		return changed, nil
 	}
 	return false, h.Failed(ctx, err, func(err error) {
+		h.NoteFailedOpen(ctx, turn, true)
 		slog.Default().Warn("mutating webhook could not be called and is ignored", base.KeyComponent, "apiserver", base.KeyName, h.Name, base.KeyError, err)
 	})
 }

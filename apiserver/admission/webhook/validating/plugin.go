@@ -61,11 +61,12 @@ func (p *plugin) Validate(ctx context.Context, a *admission.Attributes) error {
 		return apierrors.NewTimeoutError("request did not complete within requested timeout", 0)
 	}
 	var all sync.WaitGroup
-	for _, c := range calls {
+	for i, c := range calls {
 		all.Go(func() {
 			_, err := c.hook.Ask(ctx, a, c.match, false)
 			if err != nil {
 				c.err = c.hook.Failed(ctx, err, func(err error) {
+					c.hook.NoteFailedOpen(ctx, webhook.Turn{Index: i}, false)
 					slog.Default().Warn("validating webhook could not be called and is ignored", base.KeyComponent, "apiserver", base.KeyName, c.hook.Name, base.KeyError, err)
 				})
 			}
