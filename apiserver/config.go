@@ -12,6 +12,8 @@ import (
 	"net/netip"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/periplus/periplus/apiserver/admission"
 	admissionall "github.com/periplus/periplus/apiserver/admission/all"
 	"github.com/periplus/periplus/apiserver/aggregator"
@@ -75,9 +77,16 @@ type Config struct {
 	LogDir string
 	// Extra serves further paths, by prefix, to whoever is authorized for them.
 	Extra map[string]http.Handler
-	// MaxInFlight is how many requests are served at once, divided among the priority
-	// levels; default 600.
-	MaxInFlight int
+	// Metrics are those of other components in this process, shown together with the server's.
+	Metrics prometheus.Gatherer
+	// MaxInFlight is how many requests that read are served at once, MaxMutatingInFlight how
+	// many that write; their sum is divided among the priority levels. Default: 400 and 200.
+	MaxInFlight, MaxMutatingInFlight int
+	// NoFairness switches priority and fairness off: only the two limits hold.
+	NoFairness bool
+	// RequestTimeout bounds requests that do not last, default a minute. MinRequestTimeout is
+	// for how long watches last at least that do not say so, default 30 minutes.
+	RequestTimeout, MinRequestTimeout time.Duration
 	// Audit says which requests are logged, and where; the zero value: none.
 	Audit audit.Options
 	// Admission says which plug-ins of the server's own are asked, and how they are configured.
@@ -106,6 +115,15 @@ func (c *Config) validate() error {
 	}
 	if c.Journey == nil {
 		c.Journey = journey.Discard
+	}
+	if c.MaxInFlight == 0 && c.MaxMutatingInFlight == 0 {
+		c.MaxInFlight, c.MaxMutatingInFlight = 400, 200
+	}
+	if c.RequestTimeout == 0 {
+		c.RequestTimeout = time.Minute
+	}
+	if c.MinRequestTimeout == 0 {
+		c.MinRequestTimeout = 30 * time.Minute
 	}
 	if c.EventTTL == 0 {
 		c.EventTTL = time.Hour

@@ -3,10 +3,7 @@ package apiserver
 import (
 	"context"
 	"net/http"
-	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/client-go/kubernetes"
@@ -20,22 +17,20 @@ import (
 // flowObjects reads for package flow.
 type flowObjects struct{ *rest.Server }
 
-// Count implements flow.Objects.
-func (f flowObjects) Count(gvr schema.GroupVersionResource) int {
+// Size implements flow.Objects.
+func (f flowObjects) Size(gvr schema.GroupVersionResource) (objects, bytes int) {
 	o := f.Objects(gvr)
 	if o == nil || o.Cache == nil {
-		return 0
+		return 0, 0
 	}
-	return o.Cache.Len()
+	return o.Cache.Size()
 }
 
 // fairness returns the control of the server's requests.
 func (s *Server) fairness() *flow.Control {
-	seats := s.config.MaxInFlight
-	if seats == 0 {
-		seats = flow.Seats
-	}
-	return flow.New(flowObjects{s.rest}, seats, requestTimeout/4, s.tellFlows)
+	return flow.New(flow.Config{
+		Objects: flowObjects{s.rest}, Seats: s.config.MaxInFlight + s.config.MaxMutatingInFlight, Patience: s.config.RequestTimeout / 4, Changed: s.tellFlows, Metrics: s.measure,
+	})
 }
 
 // tellFlows brings the statuses of flow schemas in line, once the server is ready.
@@ -48,7 +43,7 @@ func (s *Server) tellFlows() {
 	if s.telling.Add(1) > 1 {
 		return // who is at it looks once more
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), requestTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), s.config.RequestTimeout)
 	defer cancel()
 	go func() { // the server's end is this one's, too
 		select {
@@ -89,32 +84,56 @@ func (s *Server) enter(ctx context.Context, w http.ResponseWriter, r *http.Reque
 	case "exec", "attach", "portforward", "log", "proxy":
 		return func() {}, true
 	}
+	if s.plain != nil {
+		return s.enterPlain(w, r, state)
+	}
 	t, err := s.flow.Enter(ctx, w, r, state)
 	if err != nil {
 		s.config.Log.Debug("request has to wait for too long", base.KeyUser, state.User.GetName(), base.KeyPath, r.URL.Path, base.KeyError, err)
+		s.measure.Dropped(kindOf(r, &state.Info))
 		flow.Refuse(w)
 		return nil, false
 	}
-	if t == nil {
-		return func() {}, true
-	}
 	if state.Info.Verb == "watch" {
 		state.Begun = t.Leave
+		unwatch := s.flow.Watching(&state.Info)
+		return func() { t.Leave(); unwatch() }, true
 	}
-	return t.Leave, true
+	inFlight := s.measure.InFlight(writes(&state.Info))
+	inFlight.Up(state.Received)
+	return func() { inFlight.Down(); t.Leave() }, true
+}
+
+// enterPlain is enter without priority and fairness.
+func (s *Server) enterPlain(w http.ResponseWriter, r *http.Request, state *request.State) (leave func(), ok bool) {
+	if isStream(&state.Info, r) {
+		return func() {}, true
+	}
+	leave, ok = s.plain.Enter(state)
+	if !ok {
+		s.measure.Dropped(kindOf(r, &state.Info))
+		flow.Refuse(w)
+		return nil, false
+	}
+	inFlight := s.measure.InFlight(writes(&state.Info))
+	inFlight.Up(state.Received)
+	return func() { inFlight.Down(); leave() }, true
 }
 
 // flowRoutes serves what the levels are doing.
 func (s *Server) flowRoutes(routes *http.ServeMux) {
-	routes.HandleFunc("/debug/api_priority_and_fairness/dump_priority_levels", func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-		s.flow.Dump(w)
+	if s.plain != nil {
+		return
+	}
+	show := func(name string, dump func(w http.ResponseWriter, r *http.Request)) {
+		routes.HandleFunc("/debug/api_priority_and_fairness/"+name, func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+			dump(w, r)
+		})
+	}
+	show("dump_priority_levels", func(w http.ResponseWriter, _ *http.Request) { s.flow.Dump(w) })
+	show("dump_queues", func(w http.ResponseWriter, _ *http.Request) { s.flow.DumpQueues(w) })
+	show("dump_requests", func(w http.ResponseWriter, r *http.Request) {
+		s.flow.DumpRequests(w, r.URL.Query().Get("includeRequestDetails") != "")
 	})
-}
-
-// metricsHandler serves the process's metrics and those of this server.
-func (s *Server) metricsHandler() http.Handler {
-	own := prometheus.NewRegistry()
-	own.MustRegister(s.flow)
-	return promhttp.HandlerFor(prometheus.Gatherers{prometheus.DefaultGatherer, own}, promhttp.HandlerOpts{Timeout: 30 * time.Second})
 }

@@ -40,7 +40,7 @@ func TestFairness(t *testing.T) {
 			}
 		})
 		s, c := startWith(t, func(config *apiserver.Config) {
-			config.Extra, config.MaxInFlight = map[string]http.Handler{"/hang": hang}, 40
+			config.Extra, config.MaxInFlight, config.MaxMutatingInFlight = map[string]http.Handler{"/hang": hang}, 20, 20
 		})
 		may(t, c, "greedy", "jane")
 		synctest.Wait() // the objects of fairness are made

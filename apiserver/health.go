@@ -14,6 +14,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/version"
 
+	"github.com/periplus/periplus/apiserver/measure"
 	"github.com/periplus/periplus/store"
 )
 
@@ -47,12 +48,13 @@ func (s *Server) health(routes *http.ServeMux) {
 		}
 		return err
 	}}
-	first := check{"poststarthook/bootstrap", func(context.Context) error {
+	log := check{"log", func(context.Context) error { return nil }} // nothing is kept back that could be lost
+	started := startHooks(func(context.Context) error {
 		if s.state.phase.Load() == starting {
 			return fmt.Errorf("not finished")
 		}
 		return nil
-	}}
+	})
 	sync := check{"informer-sync", func(ctx context.Context) error {
 		ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 		defer cancel()
@@ -70,22 +72,28 @@ func (s *Server) health(routes *http.ServeMux) {
 		}
 		return nil
 	}}
+	slis := measure.NewSLIs()
 	for name, checks := range map[string][]check{
-		"healthz": {ping, etcd, first}, "livez": {ping, etcd, first}, "readyz": {ping, etcd, sync, first, shutdown},
+		"healthz": {ping, log, etcd}, "livez": {ping, log, etcd}, "readyz": {ping, log, etcd, sync},
 	} {
+		checks = append(checks, started...)
+		if name == "readyz" {
+			checks = append(checks, shutdown)
+		}
 		if s.sealed != nil {
 			checks = append(checks, keys)
 		}
-		h := checkHandler(name, checks)
+		h := checkHandler(name, checks, slis)
 		routes.Handle("/"+name, h)
 		routes.Handle("/"+name+"/", h)
 	}
 	routes.Handle("/metrics", s.metricsHandler())
+	routes.Handle("/metrics/slis", measure.Handler(slis))
 	s.flowRoutes(routes)
 }
 
 // checkHandler answers /<name>, ?verbose, ?exclude=… and /<name>/<check>.
-func checkHandler(name string, checks []check) http.Handler {
+func checkHandler(name string, checks []check, slis *measure.SLIs) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		only := strings.Trim(strings.TrimPrefix(r.URL.Path, "/"+name), "/")
 		query := r.URL.Query()
@@ -100,7 +108,9 @@ func checkHandler(name string, checks []check) http.Handler {
 				fmt.Fprintf(&lines, "[+]%s excluded: ok\n", c.name)
 				continue
 			}
-			if err := c.run(r.Context()); err != nil {
+			err := c.run(r.Context())
+			slis.Checked(c.name, name, err)
+			if err != nil {
 				failed = true
 				fmt.Fprintf(&lines, "[-]%s failed: reason withheld\n", c.name)
 				continue
@@ -130,7 +140,7 @@ func (s *Server) root(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "404 page not found", http.StatusNotFound)
 		return
 	}
-	paths := []string{"/.well-known/openid-configuration", "/api", "/apis", "/healthz", "/livez", "/logs", "/metrics", "/openapi/v2", "/openapi/v3", "/openid/v1/jwks", "/readyz", "/version"}
+	paths := []string{"/.well-known/openid-configuration", "/api", "/apis", "/healthz", "/livez", "/logs", "/metrics", "/metrics/slis", "/openapi/v2", "/openapi/v3", "/openid/v1/jwks", "/readyz", "/version"}
 	for _, l := range s.rest.Listings() {
 		if l.GVR.Group == "" {
 			paths = append(paths, "/api/"+l.GVR.Version)

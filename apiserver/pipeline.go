@@ -57,7 +57,7 @@ func (s *Server) resources(discovery http.Handler) http.Handler {
 }
 
 func (s *Server) serve(w http.ResponseWriter, r *http.Request, routes http.Handler) {
-	state := &request.State{Info: request.Parse(r), AuditID: auditID(r), Received: time.Now(), Agent: r.UserAgent()}
+	state := &request.State{Info: request.Parse(r), AuditID: auditID(r), Received: time.Now(), Agent: r.UserAgent(), Metrics: s.measure}
 	w.Header().Set("Audit-Id", state.AuditID)
 	defer s.recover(w, r)
 
@@ -65,10 +65,8 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, routes http.Handl
 	var denied error
 	if u, ok := request.UserFrom(ctx); ok {
 		state.User = u
-	} else if u, err := s.authn.Authenticate(r); err != nil {
-		denied = err
 	} else {
-		state.User = u
+		denied = s.authenticate(r, state)
 	}
 	if s.audit != nil {
 		rec, err := s.audit.Begin(r, state, isStream(&state.Info, r))
@@ -96,7 +94,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, routes http.Handl
 	}
 	defer leave()
 	q := authz.Of(state)
-	d, reason, failed := s.authz.Authorize(ctx, q)
+	d, reason, failed := s.authorize(ctx, q)
 	noteDecision(state, d == authz.Allow, reason)
 	if d != authz.Allow {
 		err := authz.Forbidden(q, reason)
@@ -107,10 +105,15 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, routes http.Handl
 		s.rest.Codecs().WriteError(w, r, err)
 		return
 	}
+	of := kindOf(r, &state.Info)
+	a := &answer{ResponseWriter: w}
+	w = a
+	defer s.measureEnd(state, a, of)
 	if isStream(&state.Info, r) {
 		unbounded(w)
+		defer s.measure.Lasts(of)()
 	} else {
-		limit, err := timeoutOf(r)
+		limit, err := s.timeoutOf(r)
 		if err != nil {
 			s.rest.Codecs().WriteError(w, r, err)
 			return

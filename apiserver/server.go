@@ -30,6 +30,7 @@ import (
 	"github.com/periplus/periplus/apiserver/discovery"
 	"github.com/periplus/periplus/apiserver/encryption"
 	"github.com/periplus/periplus/apiserver/flow"
+	"github.com/periplus/periplus/apiserver/measure"
 	"github.com/periplus/periplus/apiserver/metrics"
 	"github.com/periplus/periplus/apiserver/printers"
 	"github.com/periplus/periplus/apiserver/registry"
@@ -57,6 +58,8 @@ type Server struct {
 	authz   *authzall.Authorization
 	audit   *audit.Auditor // nil: nothing is audited
 	flow    *flow.Control
+	plain   *flow.Limits // instead of flow; nil: flow
+	measure *measure.Metrics
 	telling atomic.Int32 // calls of tellFlows that wait for one that is at it
 	handler http.Handler
 	// answered is closed when the last request from outside has been answered.
@@ -76,7 +79,9 @@ func New(config Config) (*Server, error) {
 	if err := errors.Join(all.AddToScheme(scheme), metrics.AddToScheme(scheme)); err != nil {
 		return nil, fmt.Errorf("register the API's types: %w", err)
 	}
-	s := &Server{config: config, stop: make(chan struct{}), answered: make(chan struct{}), ready: make(chan struct{})}
+	s := &Server{config: config, measure: measure.New(), stop: make(chan struct{}), answered: make(chan struct{}), ready: make(chan struct{})}
+	disk := config.Store
+	s.config.Store = s.measure.Store(disk, s.resourceOf)
 	if err := s.encrypts(); err != nil {
 		return nil, err
 	}
@@ -94,7 +99,7 @@ func New(config Config) (*Server, error) {
 	s.rest = rest.New(rest.Config{
 		Store: pulse, Silent: pulse.Silent, Sealed: s.sealedRules(), Caches: s.caches, Scheme: scheme,
 		Admission: append(plugins, config.Plugins...), Journey: config.Journey, Log: config.Log, Stop: s.stop,
-		Types: s.types, MayCreate: s.mayCreate, Authorizer: expressions{s},
+		Metrics: s.measure, MinWatch: config.MinRequestTimeout, Types: s.types, MayCreate: s.mayCreate, Authorizer: expressions{s},
 	})
 	late.Server = s.rest
 	s.crds = crd.New(s.rest, config.Log)
@@ -113,6 +118,10 @@ func New(config Config) (*Server, error) {
 		return nil, err
 	}
 	s.flow = s.fairness()
+	if s.config.NoFairness {
+		s.plain = &flow.Limits{Reading: s.config.MaxInFlight, Writing: s.config.MaxMutatingInFlight}
+	}
+	s.readings(disk)
 	s.handler = s.pipeline(&discovery.Handler{Resources: s.rest.Listings, Codecs: s.rest.Codecs(), Table: s.others.Table})
 	return s, nil
 }
@@ -122,7 +131,7 @@ type lateReader struct{ *rest.Server }
 
 func (s *Server) addResources(roles *rbac.Mode) error {
 	env := registry.Env{
-		ServiceCIDRs: s.config.ServiceCIDRs, NodePortLow: s.config.NodePortLow, NodePortHigh: s.config.NodePortHigh, Objects: s.rest, Writer: s.rest, Shared: s.config.Shared,
+		ServiceCIDRs: s.config.ServiceCIDRs, NodePortLow: s.config.NodePortLow, NodePortHigh: s.config.NodePortHigh, Objects: s.rest,
 	}
 	views := views()
 	reviews := review.Funcs(review.Config{Tokens: s.authn.Tokens, Audiences: s.authn.Accounts.Audiences(), Authz: s.authz, Rules: s.authz.Rules})

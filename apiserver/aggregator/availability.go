@@ -181,6 +181,9 @@ func (s *Server) setCondition(ctx context.Context, name string, uid types.UID, c
 	if a.UID != uid || before != nil && before.Status == c.Status && before.Reason == c.Reason && before.Message == c.Message {
 		return
 	}
+	if c.Status != apiregistrationv1.ConditionTrue && before != nil && before.Status == apiregistrationv1.ConditionTrue {
+		s.config.Rest.Metrics().Unavailable(name, c.Reason)
+	}
 	if before == nil || before.Status != c.Status {
 		s.config.Log.Info("availability of an APIService changes", base.KeyName, name, "available", string(c.Status), "reason", c.Reason, "message", c.Message)
 	}

@@ -61,7 +61,12 @@ type Cache struct {
 	rev     int64         // all changes up to this revision are applied
 	gen     int           // raised by a reload: watches of an older generation end
 	closed  bool          // the resource is gone: watches end after the last change
+	size    int           // bytes of the objects, as stored
+	loads   int           // how often the objects were read from the store
+	loaded  int           // how many, in all
 	changed chan struct{} // closed and replaced when something above changed
+
+	undecodable atomic.Int64 // stored objects that could not be read
 
 	pendingMu sync.Mutex
 	pending   map[string][]*Pending // announced writes by key
@@ -172,6 +177,7 @@ func (c *Cache) decode(e store.Entry) (*Object, *Pending) {
 	} else {
 		var err error
 		if obj, err = c.codec.Decode(e.Value); err != nil {
+			c.undecodable.Add(1)
 			c.log.Error("stored object cannot be decoded", base.KeyKey, e.Key, base.KeyRevision, e.Mod, base.KeyError, err)
 			return nil, nil
 		}
@@ -240,10 +246,15 @@ func (c *Cache) apply(events []store.Event, rev int64) {
 	for i, e := range events {
 		if e.Deleted {
 			if prev, ok := c.tree.Delete(&Object{Key: e.Key}); ok {
+				c.size -= len(prev.stored)
 				c.pushLocked(Event{Object: prev.Gone(e.Mod), Prev: prev, Deleted: true}, now)
 			}
 		} else if o := news[i].o; o != nil {
-			prev, _ := c.tree.ReplaceOrInsert(o)
+			prev, there := c.tree.ReplaceOrInsert(o)
+			c.size += len(o.stored)
+			if there {
+				c.size -= len(prev.stored)
+			}
 			c.pushLocked(Event{Object: o, Prev: prev}, now)
 		}
 	}
@@ -314,10 +325,11 @@ func (c *Cache) positionLocked(rev int64) (int64, error) {
 
 // reload replaces everything by entries read at rev; watches end.
 func (c *Cache) reload(entries []store.Entry, rev int64) {
-	tree := btree.NewG(32, byKey)
+	tree, size := btree.NewG(32, byKey), 0
 	for _, d := range c.decodeAll(entries) {
 		if d.o != nil {
 			tree.ReplaceOrInsert(d.o)
+			size += len(d.o.stored)
 			if d.p != nil {
 				d.p.done <- d.o
 			}
@@ -325,7 +337,9 @@ func (c *Cache) reload(entries []store.Entry, rev int64) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.tree = tree
+	c.tree, c.size = tree, size
+	c.loads++
+	c.loaded += tree.Len()
 	c.ring.clear()
 	c.low, c.rev = rev, rev
 	c.gen++

@@ -6,3 +6,10 @@ func (c *Cache) Len() int {
 	defer c.mu.RUnlock()
 	return c.tree.Len()
 }
+
+// Size returns the number of objects, and their bytes as they are stored.
+func (c *Cache) Size() (objects, bytes int) {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return c.tree.Len(), c.size
+}

@@ -23,6 +23,8 @@ type ring struct {
 	count int
 	tail  int64 // number of the next change
 	bytes int   // of the new states, as stored
+
+	grown, shrunk int // how often there were more slots than before, and fewer
 }
 
 type slot struct {
@@ -101,8 +103,13 @@ func (r *ring) resize(n int) {
 	for i := range r.count {
 		slots[i] = r.slots[r.index(i)]
 	}
+	if n > len(r.slots) {
+		r.grown++
+	} else {
+		r.shrunk++
+	}
 	r.slots, r.head = slots, 0
 }
 
 // clear lets all changes go; their numbers are not used again.
-func (r *ring) clear() { *r = ring{tail: r.tail} }
+func (r *ring) clear() { *r = ring{tail: r.tail, grown: r.grown, shrunk: r.shrunk} }

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/uuid"
 
 	"github.com/periplus/periplus/apiserver/admission/webhook"
+	"github.com/periplus/periplus/apiserver/measure"
 	"github.com/periplus/periplus/apiserver/registry"
 )
 
@@ -34,6 +35,8 @@ type translator struct {
 	stored, served *version
 	connect        func() (*webhook.Connection, error)
 	reviews        []string
+	metrics        *measure.Metrics
+	name           string // of the definition
 
 	mu   sync.Mutex
 	done map[*Object]*Object // served forms of stored objects
@@ -51,7 +54,7 @@ func newTranslator(crd *apiextensionsv1.CustomResourceDefinition, stored, served
 		config.Service = &admissionregistrationv1.ServiceReference{Namespace: s.Namespace, Name: s.Name, Path: s.Path, Port: s.Port}
 	}
 	return &translator{
-		stored: stored, served: served, reviews: c.Webhook.ConversionReviewVersions, done: map[*Object]*Object{},
+		stored: stored, served: served, reviews: c.Webhook.ConversionReviewVersions, metrics: services.Metrics, name: crd.Name, done: map[*Object]*Object{},
 		connect: sync.OnceValues(func() (*webhook.Connection, error) { return webhook.Connect(config, services) }),
 	}
 }
@@ -129,7 +132,12 @@ func (t *translator) convert(missing []*Object) error {
 
 // ask converts objects to a version, in the words of ConversionReview v1.
 func (t *translator) ask(list []*Object, to *version) (converted []*Object, err error) {
+	start, failure := time.Now(), "conversion_webhook_call_failure"
 	defer func() {
+		if err == nil {
+			failure = ""
+		}
+		t.metrics.Converted(t.name, list[0].GroupVersionKind().Version, to.gvk.Version, failure, time.Since(start))
 		if err != nil {
 			err = fmt.Errorf("conversion webhook for %s failed: %w", list[0].GroupVersionKind(), err)
 		}
@@ -165,6 +173,7 @@ func (t *translator) ask(list []*Object, to *version) (converted []*Object, err 
 	if err := c.Post(ctx, asked, &got); err != nil {
 		return nil, err
 	}
+	failure = "conversion_webhook_malformed_response_failure"
 	switch r := got.Response; {
 	case r == nil:
 		return nil, fmt.Errorf("no response provided")
@@ -173,8 +182,10 @@ func (t *translator) ask(list []*Object, to *version) (converted []*Object, err 
 	case r.Result.Status != metav1.StatusSuccess:
 		return nil, fmt.Errorf("%s", r.Result.Message)
 	case len(r.ConvertedObjects) != len(list):
+		failure = "conversion_webhook_partial_response_failure"
 		return nil, fmt.Errorf("webhook returned %d objects, expected %d", len(r.ConvertedObjects), len(list))
 	}
+	failure = "conversion_webhook_invalid_converted_object_failure"
 	converted = make([]*Object, len(list))
 	for i, raw := range got.Response.ConvertedObjects {
 		if converted[i], err = read(raw.Raw, list[i], to); err != nil {

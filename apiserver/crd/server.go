@@ -193,7 +193,7 @@ func (s *Server) serve(ctx context.Context, crd *apiextensionsv1.CustomResourceD
 		(now.crd.Generation == crd.Generation || equality.Semantic.DeepEqual(now.crd.Spec, crd.Spec)) { // deletion raises the generation, too
 		return nil
 	}
-	r, versions, err := resource(crd, webhook.Services{Objects: s.rest}, func() bool {
+	r, versions, err := resource(crd, webhook.Services{Objects: s.rest, Metrics: s.rest.Metrics()}, func() bool {
 		current, err := s.rest.Get(definitions, "", crd.Name)
 		return err != nil || current.(*apiextensionsv1.CustomResourceDefinition).DeletionTimestamp != nil
 	})

@@ -24,7 +24,8 @@ type compiled struct {
 // A rule is a schema, and what is told of it.
 type rule struct {
 	*flowcontrolv1.FlowSchema
-	uids [2][]string // values of the headers that tell of it: its own, its level's
+	uids   [2][]string // values of the headers that tell of it: its own, its level's
+	widest int         // seats that one request may take
 }
 
 // compile reads the objects. The mandatory ones are there even if they are not
@@ -86,6 +87,13 @@ func (d *dispatcher) arrange(c *compiled, seats int) {
 	for _, l := range c.levels {
 		total += shares(l)
 	}
+	nominal := func(l *flowcontrolv1.PriorityLevelConfiguration) int {
+		return int(math.Ceil(float64(seats) * float64(shares(l)) / float64(max(1, total))))
+	}
+	for i := range c.schemas {
+		l := c.levels[c.schemas[i].Spec.PriorityLevelConfiguration.Name]
+		c.schemas[i].widest = widest(l, nominal(l))
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.levels == nil {
@@ -94,11 +102,11 @@ func (d *dispatcher) arrange(c *compiled, seats int) {
 	for name, object := range c.levels {
 		l := d.levels[name]
 		if l == nil {
-			l = &level{name: name}
+			l = &level{name: name, tallies: map[string]*tally{}}
 			d.levels[name] = l
 		}
 		l.gone = false
-		l.arrange(object, int(math.Ceil(float64(seats)*float64(shares(object))/float64(max(1, total)))))
+		l.arrange(object, nominal(object))
 	}
 	for name, l := range d.levels {
 		if c.levels[name] == nil {

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/periplus/periplus/base/metric"
 )
 
 var (
@@ -19,6 +21,8 @@ var (
 
 // A dispatcher hands out seats.
 type dispatcher struct {
+	histograms *metric.Family[*histograms]
+
 	mu      sync.Mutex // guards all levels and what follows
 	levels  map[string]*level
 	order   []*level // by name
@@ -27,39 +31,68 @@ type dispatcher struct {
 
 // enter returns when a request has its seats, or why it does not get them. hash is
 // asked for only if it has to wait.
-func (d *dispatcher) enter(ctx context.Context, name string, width int, hash func() uint64, patience time.Duration) (*Ticket, error) {
+func (d *dispatcher) enter(ctx context.Context, t *Ticket, name, schema string, h *histograms, hash func() uint64, patience time.Duration) error {
+	h.began(&t.cost)
 	d.mu.Lock()
 	l := d.levels[name]
-	if l == nil || l.exempt {
+	if l == nil {
 		d.mu.Unlock()
-		return nil, nil
+		t.done = true
+		return nil
 	}
-	t := &Ticket{d: d, level: l, width: max(1, min(width, l.nominal))}
-	if l.waiting == 0 && d.seatLocked(t) {
+	t.level, t.width, t.tally, t.came = l, max(1, t.cost.width()), l.tallyLocked(schema, h), time.Now()
+	if !l.exempt {
+		t.width = max(1, min(t.width, l.nominal))
+	}
+	t.begun = t.came
+	if (l.waiting == 0 || l.exempt) && d.seatLocked(t) {
 		d.mu.Unlock()
-		return t, nil
+		return nil
 	}
 	if l.rejects || len(l.queues) == 0 {
-		l.full++
+		t.tally.full++
 		d.mu.Unlock()
-		return nil, errFull
+		return errFull
 	}
 	t.queue = l.deal(hash())
 	q := t.queue
 	if len(q.waiters) >= l.length {
-		l.full++
+		t.tally.full++
 		d.mu.Unlock()
-		return nil, errFull
+		return errFull
 	}
 	if len(q.waiters) == 0 && q.running == 0 {
 		q.virtual = max(q.virtual, l.virtual) // an absence earns nothing
 	}
 	t.ready = make(chan struct{})
 	q.waiters = append(q.waiters, t)
+	length := len(q.waiters)
 	l.waiting++
 	d.waiting++
+	t.tally.waiting++
+	t.tally.waitingSeats += t.width
 	d.mu.Unlock()
-	return t, t.wait(ctx, patience)
+	h.queue.Observe(float64(length))
+	waits := t.state.Metrics.InQueue(t.cost.watchers >= 0)
+	waits.Up(t.came)
+	err := t.wait(ctx, patience)
+	waits.Down()
+	took := time.Since(t.came)
+	t.state.Elsewhere.Waited(took)
+	if err != nil {
+		h.refused.Observe(took.Seconds())
+		return err
+	}
+	h.waited.Observe(took.Seconds())
+	return nil
+}
+
+// leftQueueLocked counts t out of those that wait.
+func (t *Ticket) leftQueueLocked() {
+	t.level.waiting--
+	t.d.waiting--
+	t.tally.waiting--
+	t.tally.waitingSeats -= t.width
 }
 
 // wait returns when t has its seats, or gives up.
@@ -85,32 +118,52 @@ func (t *Ticket) wait(ctx context.Context, patience time.Duration) error {
 	q := t.queue
 	if i := slices.Index(q.waiters, t); i >= 0 {
 		q.waiters = slices.Delete(q.waiters, i, i+1)
-		l.waiting--
-		d.waiting--
+		t.leftQueueLocked()
 	}
 	t.done = true
 	if errors.Is(err, errLate) {
-		l.late++
+		t.tally.late++
 	} else {
-		l.cancelled++
+		t.tally.cancelled++
 	}
 	d.nextLocked(l) // it may have been in the way of smaller ones
 	d.mu.Unlock()
 	return err
 }
 
-// Leave gives the seats back. It may be called more than once, and of nil.
+// Leave gives the seats back; those of a write that many watch after they have been told.
+// It may be called more than once, and of nil.
 func (t *Ticket) Leave() {
 	if t == nil {
 		return
 	}
 	d := t.d
 	d.mu.Lock()
-	defer d.mu.Unlock()
 	if t.done {
+		d.mu.Unlock()
 		return
 	}
 	t.done = true
+	t.tally.running--
+	t.tally.seats -= t.width
+	later := t.cost.after > 0 && !t.level.exempt
+	if !later {
+		t.releaseLocked()
+	}
+	d.mu.Unlock()
+	t.tally.ended(t.state.Info.Verb == "watch", time.Since(t.begun))
+	if later {
+		time.AfterFunc(t.cost.lasts, func() {
+			d.mu.Lock()
+			defer d.mu.Unlock()
+			t.releaseLocked()
+		})
+	}
+}
+
+// releaseLocked lets others have t's seats.
+func (t *Ticket) releaseLocked() {
+	d := t.d
 	d.unseatLocked(t)
 	if q := t.queue; q != nil {
 		q.running--

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"hash/maphash"
 	"net/http"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -14,7 +13,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/periplus/periplus/apiserver/measure"
 	"github.com/periplus/periplus/apiserver/request"
+	"github.com/periplus/periplus/base/metric"
 )
 
 var (
@@ -27,32 +28,50 @@ type Objects interface {
 	List(gvr schema.GroupVersionResource, namespace string) ([]runtime.Object, error)
 	// Version changes with every change of a resource's objects.
 	Version(gvr schema.GroupVersionResource) int64
-	// Count is how many objects of a resource there are.
-	Count(gvr schema.GroupVersionResource) int
+	// Size is how many objects of a resource there are, and their bytes as they are stored.
+	Size(gvr schema.GroupVersionResource) (objects, bytes int)
 }
 
 // Seats is how many requests are served at once, as upstream: 400 that read and 200
 // that write.
 const Seats = 600
 
+// Config is what a Control is made of.
+type Config struct {
+	// Objects are the stored ones.
+	Objects Objects
+	// Seats is how many requests are served at once.
+	Seats int
+	// Patience is for how long requests wait.
+	Patience time.Duration
+	// Changed, if not nil, is called when objects have changed, in a goroutine of its own.
+	Changed func()
+	// Metrics are where the requests are counted; nil: new ones.
+	Metrics *measure.Metrics
+}
+
 // A Control decides which requests go on, and when.
 type Control struct {
-	objects  Objects
-	seats    int
-	patience time.Duration
-	changed  func() // called in a goroutine of its own when the objects have changed
+	Config
+	objects Objects
 
 	dispatcher dispatcher
+	watchers   watchers
 	compiled   atomic.Pointer[compiled]
 	mu         sync.Mutex // held while the objects are read again
 	seed       maphash.Seed
 }
 
-// New returns a control over the stored objects. Requests wait for as long as patience.
-// changed, if not nil, is called when objects have changed; the server's own writes there
-// do not count against anybody.
-func New(objects Objects, seats int, patience time.Duration, changed func()) *Control {
-	return &Control{objects: objects, seats: seats, patience: patience, changed: changed, seed: maphash.MakeSeed()}
+// New returns a control over the stored objects. The server's own writes there do not
+// count against anybody.
+func New(config Config) *Control {
+	if config.Metrics == nil {
+		config.Metrics = measure.New()
+	}
+	c := &Control{Config: config, objects: config.Objects, seed: maphash.MakeSeed()}
+	c.dispatcher.histograms = newHistograms(config.Metrics.Set)
+	config.Metrics.MustRegister(c.collector(config.Metrics.Set))
+	return c
 }
 
 // current returns the objects as they are now.
@@ -78,10 +97,10 @@ func (c *Control) current() *compiled {
 	}
 	next := compile(schemas, levels)
 	next.of = of
-	c.dispatcher.arrange(next, c.seats)
+	c.dispatcher.arrange(next, c.Seats)
 	c.compiled.Store(next)
-	if c.changed != nil {
-		go c.changed()
+	if c.Changed != nil {
+		go c.Changed()
 	}
 	return next
 }
@@ -89,15 +108,17 @@ func (c *Control) current() *compiled {
 // Enter returns when a request may go on; the ticket is to be left afterwards. It tells
 // the client how it was classified. The error is for Refuse.
 func (c *Control) Enter(ctx context.Context, w http.ResponseWriter, r *http.Request, s *request.State) (*Ticket, error) {
-	found := c.current().find(s.User, &s.Info)
+	now := c.current()
+	found := now.find(s.User, &s.Info)
 	if found == nil {
 		return nil, nil
 	}
 	h := w.Header()
 	h[headerSchema], h[headerLevel] = found.uids[0], found.uids[1]
 	level := found.Spec.PriorityLevelConfiguration.Name
-	t, err := c.dispatcher.enter(ctx, level, c.width(r, s), func() uint64 { return c.hash(found.FlowSchema, s) }, c.patience)
-	if err != nil {
+	t := &Ticket{d: &c.dispatcher, cost: c.estimate(r, s, found.widest), state: s}
+	of := c.dispatcher.histograms.Of(metric.Labels{level, found.Name})
+	if err := c.dispatcher.enter(ctx, t, level, found.Name, of, func() uint64 { return c.hash(found.FlowSchema, s) }, c.Patience); err != nil {
 		return nil, err
 	}
 	return t, nil
@@ -117,36 +138,18 @@ func Refuse(w http.ResponseWriter) {
 
 // hash tells flows apart.
 func (c *Control) hash(f *flowcontrolv1.FlowSchema, s *request.State) uint64 {
-	key := f.Name + "\x00"
+	return maphash.String(c.seed, f.Name+"\x00"+distinguisher(f, s))
+}
+
+// distinguisher is what tells a request's flow from others of its schema.
+func distinguisher(f *flowcontrolv1.FlowSchema, s *request.State) string {
 	if m := f.Spec.DistinguisherMethod; m != nil {
 		switch m.Type {
 		case flowcontrolv1.FlowDistinguisherMethodByUserType:
-			key += s.User.GetName()
+			return s.User.GetName()
 		case flowcontrolv1.FlowDistinguisherMethodByNamespaceType:
-			key += s.Info.Namespace
+			return s.Info.Namespace
 		}
 	}
-	return maphash.String(c.seed, key)
-}
-
-const (
-	// objectsPerSeat is how many objects of a list are the work of one seat.
-	objectsPerSeat = 100
-	// mostSeats is how many a request takes at most.
-	mostSeats = 10
-)
-
-// width is how many seats a request takes: a list by how long it may be.
-func (c *Control) width(r *http.Request, s *request.State) int {
-	i := &s.Info
-	if i.Verb != "list" || !i.IsResource || i.Name != "" {
-		return 1
-	}
-	n := c.objects.Count(i.GVR())
-	if r.URL.RawQuery != "" {
-		if limit, err := strconv.Atoi(r.URL.Query().Get("limit")); err == nil && limit > 0 {
-			n = min(n, limit)
-		}
-	}
-	return max(1, min((n+objectsPerSeat-1)/objectsPerSeat, mostSeats))
+	return ""
 }

@@ -26,7 +26,7 @@ type stored struct {
 	version int64
 	schemas []runtime.Object
 	levels  []runtime.Object
-	count   int
+	count   int // of objects of a kilobyte
 }
 
 func (s *stored) List(gvr schema.GroupVersionResource, _ string) ([]runtime.Object, error) {
@@ -36,7 +36,9 @@ func (s *stored) List(gvr schema.GroupVersionResource, _ string) ([]runtime.Obje
 	return s.levels, nil
 }
 func (s *stored) Version(schema.GroupVersionResource) int64 { return s.version }
-func (s *stored) Count(schema.GroupVersionResource) int     { return s.count }
+func (s *stored) Size(schema.GroupVersionResource) (objects, bytes int) {
+	return s.count, s.count * 1000
+}
 
 func ptr[T any](v T) *T { return &v }
 
@@ -70,7 +72,11 @@ func by(group, level string) *flowcontrolv1.FlowSchema {
 // alone is one level for all seats, for the group "staff".
 func alone(seats int, l *flowcontrolv1.PriorityLevelConfiguration) *flow.Control {
 	s := &stored{version: 1, levels: []runtime.Object{l, nothing()}, schemas: []runtime.Object{by("staff", l.Name)}}
-	return flow.New(s, seats, time.Hour, nil)
+	return control(s, seats, nil)
+}
+
+func control(s *stored, seats int, changed func()) *flow.Control {
+	return flow.New(flow.Config{Objects: s, Seats: seats, Patience: time.Hour, Changed: changed})
 }
 
 // nothing is the level of everybody else, without seats.
@@ -93,7 +99,7 @@ func waiting(c *flow.Control, level string) string {
 	var b strings.Builder
 	c.Dump(&b)
 	for line := range strings.Lines(b.String()) {
-		if f := strings.Split(strings.TrimSpace(line), ", "); f[0] == level {
+		if f := strings.Fields(strings.ReplaceAll(line, ",", "")); f[0] == level {
 			return f[4]
 		}
 	}
@@ -219,7 +225,7 @@ func TestLending(t *testing.T) {
 			levels:  []runtime.Object{level("poor", 10, 0, ptr(int32(100)), 4, 1, 50), level("rich", 30, 50, nil, 4, 1, 50), nothing()},
 			schemas: []runtime.Object{by("poor", "poor"), by("rich", "rich")},
 		}
-		c := flow.New(s, 40, time.Hour, nil)
+		c := control(s, 40, nil)
 		enter := func(who string, n int) chan *flow.Ticket {
 			out := make(chan *flow.Ticket, n)
 			for range n {
@@ -264,9 +270,9 @@ func TestWidth(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := &stored{version: 1, count: 450, levels: []runtime.Object{level("work", 10, 0, nil, 4, 1, 50), nothing()}, schemas: []runtime.Object{by("staff", "work")}}
-		c := flow.New(s, 10, time.Hour, nil)
+		c := control(s, 40, nil) // of which one request takes six at most
 		var seated []*flow.Ticket
-		for range 2 {
+		for range 8 {
 			ticket, _, err := ask(t.Context(), c, "a", "/api/v1/pods", "staff") // five seats each
 			if err != nil {
 				t.Fatal(err)
@@ -274,7 +280,7 @@ func TestWidth(t *testing.T) {
 			seated = append(seated, ticket)
 		}
 		done := make(chan *flow.Ticket, 3)
-		for i, target := range []string{"/api/v1/pods?limit=100", "/api/v1/namespaces/n/pods/p"} {
+		for i, target := range []string{"/api/v1/pods?limit=100", "/api/v1/namespaces/n/pods/p", "/api/v1/pods?watch=1&resourceVersion=5"} {
 			go func() {
 				ticket, _, err := ask(t.Context(), c, fmt.Sprint(i), target, "staff")
 				if err != nil {
@@ -289,11 +295,122 @@ func TestWidth(t *testing.T) {
 		}
 		seated[0].Leave()
 		synctest.Wait()
-		if len(done) != 2 {
-			t.Errorf("%d small ones are served, want both", len(done))
+		if len(done) != 3 {
+			t.Errorf("%d small ones are served, want all three", len(done))
 		}
-		seated[1].Leave()
-		(<-done).Leave()
+		for _, ticket := range seated {
+			ticket.Leave()
+		}
+		for range 3 {
+			(<-done).Leave()
+		}
+	})
+}
+
+// TestWatched: a write of what many watch takes the seats of those who tell them, and
+// keeps them for a while after its end.
+func TestWatched(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := alone(40, level("work", 10, 0, nil, 4, 1, 50))
+		watch := func(target string) func() {
+			i := request.Parse(httptest.NewRequest(http.MethodGet, target, nil))
+			return c.Watching(&i)
+		}
+		var ends []func()
+		for range 30 {
+			ends = append(ends, watch("/api/v1/configmaps?watch=1"))
+		}
+		for range 9 {
+			ends = append(ends, watch("/api/v1/namespaces/n/configmaps?watch=1"), watch("/api/v1/namespaces/other/configmaps?watch=1"))
+		}
+		ends = append(ends, watch("/api/v1/namespaces/n/configmaps?watch=1&fieldSelector=metadata.name%3Da"))
+		write := func() *flow.Ticket {
+			r := httptest.NewRequest(http.MethodPut, "/api/v1/namespaces/n/configmaps/a", nil)
+			ticket, err := c.Enter(t.Context(), httptest.NewRecorder(), r, &request.State{Info: request.Parse(r), User: &user.DefaultInfo{Name: "a", Groups: []string{"staff"}}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return ticket
+		}
+		var tickets []*flow.Ticket
+		for range 10 { // forty watch: four seats each
+			tickets = append(tickets, write())
+		}
+		late := make(chan *flow.Ticket, 1)
+		go func() { late <- write() }()
+		synctest.Wait()
+		begin := time.Now()
+		for _, ticket := range tickets {
+			ticket.Leave()
+		}
+		(<-late).Leave()
+		if took := time.Since(begin); took != 5*time.Millisecond {
+			t.Errorf("the seats came back after %s, want the 5 ms in which forty are told", took)
+		}
+		for _, end := range ends {
+			end()
+		}
+		<-time.After(time.Second)
+		for range 40 { // nobody watches: one seat
+			tickets = append(tickets, write())
+		}
+		for _, ticket := range tickets {
+			ticket.Leave()
+		}
+	})
+}
+
+// TestPlain are limits without fairness.
+func TestPlain(t *testing.T) {
+	t.Parallel()
+	l := &flow.Limits{Reading: 1, Writing: 1}
+	enter := func(method string, groups ...string) (func(), bool) {
+		r := httptest.NewRequest(method, "/api/v1/namespaces/n/pods/p", nil)
+		return l.Enter(&request.State{Info: request.Parse(r), User: &user.DefaultInfo{Name: "a", Groups: groups}})
+	}
+	leave, ok := enter(http.MethodGet)
+	if !ok {
+		t.Fatal("the first")
+	}
+	if _, ok := enter(http.MethodGet); ok {
+		t.Error("a second reads")
+	}
+	if _, ok := enter(http.MethodGet, user.SystemPrivilegedGroup); !ok {
+		t.Error("an administrator has to wait")
+	}
+	if _, ok := enter(http.MethodPut); !ok {
+		t.Error("who writes is counted for himself")
+	}
+	leave()
+}
+
+// TestTables are what is shown for the search of errors.
+func TestTables(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := alone(1, level("work", 30, 0, nil, 2, 1, 5))
+		first, _, err := ask(t.Context(), c, "jane", "/api/v1/pods", "staff")
+		if err != nil {
+			t.Fatal(err)
+		}
+		done := make(chan *flow.Ticket)
+		go func() {
+			ticket, _, _ := ask(t.Context(), c, "joe", "/api/v1/namespaces/n/pods/p", "staff")
+			done <- ticket
+		}()
+		synctest.Wait()
+		var queues, requests strings.Builder
+		c.DumpQueues(&queues)
+		c.DumpRequests(&requests, true)
+		if n := strings.Count(queues.String(), "\nwork,"); n != 2 {
+			t.Errorf("%d queues\n%s", n, queues.String())
+		}
+		lines := strings.Split(strings.TrimSpace(requests.String()), "\n")
+		if len(lines) != 3 || !strings.Contains(lines[1], "joe") || !strings.Contains(lines[2], "jane") || !strings.Contains(lines[2], "-1,") {
+			t.Errorf("%s", requests.String())
+		}
+		first.Leave()
 		(<-done).Leave()
 	})
 }
@@ -304,7 +421,7 @@ func TestChange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &stored{version: 1, levels: []runtime.Object{level("work", 10, 0, nil, 4, 2, 50), nothing()}, schemas: []runtime.Object{by("staff", "work")}}
 		changed := make(chan bool, 8)
-		c := flow.New(s, 1, time.Hour, func() { changed <- true })
+		c := control(s, 1, func() { changed <- true })
 		first, _, err := ask(t.Context(), c, "a", "/api/v1/pods", "staff")
 		if err != nil {
 			t.Fatal(err)
@@ -340,7 +457,7 @@ func TestChange(t *testing.T) {
 // TestDefaults: until there are objects, upstream's hold.
 func TestDefaults(t *testing.T) {
 	t.Parallel()
-	c := flow.New(&stored{}, flow.Seats, time.Hour, nil)
+	c := control(&stored{}, flow.Seats, nil)
 	for _, r := range []struct {
 		who, target string
 		groups      []string
@@ -352,7 +469,7 @@ func TestDefaults(t *testing.T) {
 		{"system:node:n", "/api/v1/nodes/n", []string{user.NodesGroup}, false},
 	} {
 		ticket, header, err := ask(t.Context(), c, r.who, r.target, r.groups...)
-		if err != nil || (ticket == nil) != r.exempt || header[http.CanonicalHeaderKey(flowcontrolv1.ResponseHeaderMatchedFlowSchemaUID)] == nil {
+		if err != nil || (header.Get(flowcontrolv1.ResponseHeaderMatchedFlowSchemaUID) == "") || header[http.CanonicalHeaderKey(flowcontrolv1.ResponseHeaderMatchedFlowSchemaUID)] == nil {
 			t.Errorf("%s %s: %v, %v, %v", r.who, r.target, ticket, header, err)
 		}
 		ticket.Leave()
@@ -361,7 +478,7 @@ func TestDefaults(t *testing.T) {
 
 // BenchmarkEnter is a request that finds a free seat.
 func BenchmarkEnter(b *testing.B) {
-	c := flow.New(&stored{}, flow.Seats, time.Hour, nil)
+	c := control(&stored{}, flow.Seats, nil)
 	r := httptest.NewRequest(http.MethodGet, "/api/v1/namespaces/n/pods/p", nil)
 	s := &request.State{Info: request.Parse(r), User: &user.DefaultInfo{Name: "jane", Groups: []string{"staff", user.AllAuthenticated}}}
 	w := httptest.NewRecorder()

@@ -2,6 +2,8 @@ package flow
 
 import (
 	"time"
+
+	"github.com/periplus/periplus/apiserver/request"
 )
 
 // A level is the state of one priority level. All of it is guarded by the
@@ -25,7 +27,8 @@ type level struct {
 	running  int
 	virtual  float64 // of the queue that was served last
 
-	dispatched, full, late, cancelled int64
+	tallies map[string]*tally // by schema
+	first   *Ticket           // of those that are served, linked
 }
 
 // A queue holds requests of flows that were dealt to it. virtual is what they were
@@ -40,12 +43,18 @@ type queue struct {
 type Ticket struct {
 	d     *dispatcher
 	level *level
-	width int
+	tally *tally
+	state *request.State
+	cost  cost
+	width int           // seats, of those that the level has
 	loans []loan        // seats of other levels
 	queue *queue        // nil: it did not wait
 	ready chan struct{} // closed when it has its seats
-	begun time.Time     // when it got them
+	came  time.Time     // when it began to wait
+	begun time.Time     // when it got its seats
 	done  bool          // guarded by the dispatcher's mutex
+
+	prev, next *Ticket // of those of its level that are served; guarded as done is
 }
 
 type loan struct {
@@ -70,14 +79,14 @@ func (l *level) spare() int {
 // seatLocked gives t its seats if there are enough: the level's own, then others'.
 func (d *dispatcher) seatLocked(t *Ticket) bool {
 	l := t.level
-	if l.exempt { // since it began to wait
-		l.used += t.width
-		l.running++
+	if l.exempt {
+		l.takenLocked(t)
 		return true
 	}
 	missing := t.width - max(0, min(t.width, l.free()))
 	if missing > 0 {
 		if l.borrow >= 0 && l.borrowed+missing > l.borrow {
+			t.tally.unseated++
 			return false
 		}
 		found := 0
@@ -87,6 +96,7 @@ func (d *dispatcher) seatLocked(t *Ticket) bool {
 			}
 		}
 		if found < missing {
+			t.tally.unseated++
 			return false
 		}
 		left := missing
@@ -99,10 +109,31 @@ func (d *dispatcher) seatLocked(t *Ticket) bool {
 		}
 		l.borrowed += missing
 	}
+	l.takenLocked(t)
+	return true
+}
+
+// takenLocked notes that t has its seats.
+func (l *level) takenLocked(t *Ticket) {
 	l.used += t.width
 	l.running++
-	l.dispatched++
-	return true
+	t.tally.running++
+	t.tally.seats += t.width
+	t.tally.dispatched++
+	if t.next = l.first; t.next != nil {
+		t.next.prev = t
+	}
+	l.first = t
+}
+
+// tallyLocked is where the requests of a schema are counted.
+func (l *level) tallyLocked(schema string, h *histograms) *tally {
+	t := l.tallies[schema]
+	if t == nil {
+		t = &tally{schema: schema, histograms: h}
+		l.tallies[schema] = t
+	}
+	return t
 }
 
 // unseatLocked gives t's seats back.
@@ -110,6 +141,16 @@ func (d *dispatcher) unseatLocked(t *Ticket) {
 	l := t.level
 	l.used -= t.width
 	l.running--
+	switch {
+	case t.prev != nil:
+		t.prev.next = t.next
+	default:
+		l.first = t.next
+	}
+	if t.next != nil {
+		t.next.prev = t.prev
+	}
+	t.prev, t.next = nil, nil
 	for _, o := range t.loans {
 		o.from.lent -= o.seats
 		l.borrowed -= o.seats
@@ -132,8 +173,7 @@ func (d *dispatcher) nextLocked(l *level) {
 		}
 		q.waiters[0] = nil
 		q.waiters = q.waiters[1:]
-		l.waiting--
-		d.waiting--
+		t.leftQueueLocked()
 		l.virtual = q.virtual
 		q.virtual += float64(t.width) * guess
 		q.running++

@@ -1,81 +1,84 @@
 package flow
 
 import (
-	"fmt"
-	"io"
-
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/periplus/periplus/base/metric"
 )
 
-var byLevel = []string{"priority_level"}
-
-var (
-	inQueue    = prometheus.NewDesc("apiserver_flowcontrol_current_inqueue_requests", "Number of requests currently pending in queues of the API Priority and Fairness subsystem", byLevel, nil)
-	executing  = prometheus.NewDesc("apiserver_flowcontrol_current_executing_requests", "Number of requests in initial (for a WATCH) or any (for a non-WATCH) execution stage in the API Priority and Fairness subsystem", byLevel, nil)
-	seatsInUse = prometheus.NewDesc("apiserver_flowcontrol_current_executing_seats", "Concurrency (number of seats) occupied by the currently executing requests in the API Priority and Fairness subsystem", byLevel, nil)
-	nominal    = prometheus.NewDesc("apiserver_flowcontrol_nominal_limit_seats", "Nominal number of execution seats configured for each priority level", byLevel, nil)
-	current    = prometheus.NewDesc("apiserver_flowcontrol_current_limit_seats", "current derived number of execution seats available to each priority level", byLevel, nil)
-	dispatched = prometheus.NewDesc("apiserver_flowcontrol_dispatched_requests_total", "Number of requests executed by API Priority and Fairness subsystem", byLevel, nil)
-	rejected   = prometheus.NewDesc("apiserver_flowcontrol_rejected_requests_total", "Number of requests rejected by API Priority and Fairness subsystem", []string{"priority_level", "reason"}, nil)
-)
-
-var _ prometheus.Collector = (*Control)(nil)
-
-// Describe implements prometheus.Collector.
-func (c *Control) Describe(out chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{inQueue, executing, seatsInUse, nominal, current, dispatched, rejected} {
-		out <- d
+// collector reads the levels when somebody wants to know.
+func (c *Control) collector(s *metric.Set) prometheus.Collector {
+	of := []string{"priority_level", "flow_schema"}
+	level := of[:1:1]
+	define := func(l metric.Level, kind, name, help string, labels ...string) *prometheus.Desc {
+		return s.Desc(l, kind, "apiserver_flowcontrol_"+name, help, labels...)
+	}
+	inQueue := define(metric.Beta, "gauge", "current_inqueue_requests", "Number of requests currently pending in queues of the API Priority and Fairness subsystem", of...)
+	inQueueSeats := define(metric.Alpha, "gauge", "current_inqueue_seats", "Number of seats currently pending in queues of the API Priority and Fairness subsystem", of...)
+	executing := define(metric.Beta, "gauge", "current_executing_requests", "Number of requests in initial (for a WATCH) or any (for a non-WATCH) execution stage in the API Priority and Fairness subsystem", of...)
+	seats := define(metric.Beta, "gauge", "current_executing_seats", "Concurrency (number of seats) occupied by the currently executing (initial stage for a WATCH, any stage otherwise) requests in the API Priority and Fairness subsystem", of...)
+	dispatched := define(metric.Beta, "counter", "dispatched_requests_total", "Number of requests executed by API Priority and Fairness subsystem", of...)
+	rejected := define(metric.Beta, "counter", "rejected_requests_total", "Number of requests rejected by API Priority and Fairness subsystem", append(of[:2:2], "reason")...)
+	unseated := define(metric.Alpha, "counter", "request_dispatch_no_accommodation_total", "Number of times a dispatch attempt resulted in a non accommodation due to lack of available seats", of...)
+	nominal := define(metric.Beta, "gauge", "nominal_limit_seats", "Nominal number of execution seats configured for each priority level", level...)
+	lower := define(metric.Alpha, "gauge", "lower_limit_seats", "Configured lower bound on number of execution seats available to each priority level", level...)
+	upper := define(metric.Alpha, "gauge", "upper_limit_seats", "Configured upper bound on number of execution seats available to each priority level", level...)
+	current := define(metric.Alpha, "gauge", "current_limit_seats", "current derived number of execution seats available to each priority level", level...)
+	return &metric.Reading{
+		Descs: []*prometheus.Desc{inQueue, inQueueSeats, executing, seats, dispatched, rejected, unseated, nominal, lower, upper, current},
+		Read: func(out chan<- prometheus.Metric) {
+			for _, l := range c.states() {
+				metric.Show(out, nominal, float64(l.nominal), l.name)
+				metric.Show(out, lower, float64(l.nominal-l.lend), l.name)
+				metric.Show(out, upper, float64(l.upper(c.Seats)), l.name)
+				metric.Show(out, current, float64(l.nominal-l.lent+l.borrowed), l.name)
+				for _, t := range l.counted {
+					show := func(d *prometheus.Desc, v int) { metric.Show(out, d, float64(v), l.name, t.schema) }
+					show(inQueue, t.waiting)
+					show(inQueueSeats, t.waitingSeats)
+					show(executing, t.running)
+					show(seats, t.seats)
+					metric.Count(out, dispatched, float64(t.dispatched), l.name, t.schema)
+					if t.unseated > 0 {
+						metric.Count(out, unseated, float64(t.unseated), l.name, t.schema)
+					}
+					for reason, n := range map[string]int64{"queue-full": t.full, "time-out": t.late, "cancelled": t.cancelled} {
+						if n > 0 {
+							metric.Count(out, rejected, float64(n), l.name, t.schema, reason)
+						}
+					}
+				}
+			}
+		},
 	}
 }
 
-// Collect implements prometheus.Collector.
-func (c *Control) Collect(out chan<- prometheus.Metric) {
-	for _, l := range c.states() {
-		gauge := func(d *prometheus.Desc, v int) {
-			out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, float64(v), l.name)
-		}
-		count := func(d *prometheus.Desc, v int64, labels ...string) {
-			out <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(v), labels...)
-		}
-		gauge(inQueue, l.waiting)
-		gauge(executing, l.running)
-		gauge(seatsInUse, l.used)
-		gauge(nominal, l.nominal)
-		gauge(current, l.nominal-l.lent+l.borrowed)
-		count(dispatched, l.dispatched, l.name)
-		count(rejected, l.full, l.name, "queue-full")
-		count(rejected, l.late, l.name, "time-out")
-		count(rejected, l.cancelled, l.name, "cancelled")
+// A state is a copy of a level, without its queues.
+type state struct {
+	level
+	counted []tally
+}
+
+// upper is how many seats a level may have at most.
+func (l *level) upper(seats int) int {
+	if l.borrow < 0 {
+		return seats
 	}
+	return l.nominal + l.borrow
 }
 
 // states is a copy of the levels.
-func (c *Control) states() []level {
+func (c *Control) states() []state {
 	c.current()
 	d := &c.dispatcher
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	out := make([]level, len(d.order))
+	out := make([]state, len(d.order))
 	for i, l := range d.order {
-		out[i] = *l
+		out[i].level = *l
+		for _, t := range l.tallies {
+			out[i].counted = append(out[i].counted, *t)
+		}
 	}
 	return out
-}
-
-// Dump writes a table of the levels, as upstream's dump_priority_levels does.
-func (c *Control) Dump(w io.Writer) {
-	fmt.Fprintln(w, "PriorityLevelName, ActiveQueues, IsIdle, IsQuiescing, WaitingRequests, ExecutingRequests, DispatchedRequests, RejectedRequests, TimedoutRequests, CancelledRequests")
-	for _, l := range c.states() {
-		if l.exempt {
-			fmt.Fprintf(w, "%s, <none>, <none>, <none>, <none>, <none>, <none>, <none>, <none>, <none>\n", l.name)
-			continue
-		}
-		active := 0
-		for i := range l.queues {
-			if len(l.queues[i].waiters) > 0 {
-				active++
-			}
-		}
-		fmt.Fprintf(w, "%s, %d, %t, %t, %d, %d, %d, %d, %d, %d\n", l.name, active, l.running == 0 && l.waiting == 0, l.gone, l.waiting, l.running, l.dispatched, l.full, l.late, l.cancelled)
-	}
 }

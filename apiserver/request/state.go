@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"k8s.io/apiserver/pkg/authentication/user"
+
+	"github.com/periplus/periplus/apiserver/measure"
 )
 
 // State is what is known about one request. Stations fill it in turn; Info and
@@ -24,6 +26,10 @@ type State struct {
 	// Begun, if not nil, is called when a request that lasts has done the work of its
 	// beginning: a watch has written what was there.
 	Begun func()
+	// Metrics are the server's; nil ones measure nothing.
+	Metrics *measure.Metrics
+	// Elsewhere is the time that passed while the request waited for others.
+	Elsewhere Elsewhere
 
 	mu       sync.Mutex
 	warnings []string

@@ -36,6 +36,7 @@ func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	case err != nil:
 		return nil, apierrors.NewBadRequest("the body of the request could not be read: " + err.Error())
 	}
+	measureBody(r.Context(), len(body))
 	return body, nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"slices"
 	"sync"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/periplus/periplus/apiserver/admission"
 	"github.com/periplus/periplus/apiserver/cacher"
+	"github.com/periplus/periplus/apiserver/measure"
 	"github.com/periplus/periplus/apiserver/registry"
 	"github.com/periplus/periplus/apiserver/request"
 	"github.com/periplus/periplus/journey"
@@ -43,6 +45,10 @@ type Config struct {
 	Silent func() *store.Silence
 	// Sealed tells of entries that are kept encrypted.
 	Sealed Sealed
+	// MinWatch is for how long watches last at least that do not say so; default 30 minutes.
+	MinWatch time.Duration
+	// Metrics count what belongs to no request; may be nil.
+	Metrics *measure.Metrics
 	// Stop ends watches when the server is about to end.
 	Stop <-chan struct{}
 }

@@ -126,6 +126,7 @@ type page struct {
 	rev       int64
 	cont      string
 	remaining *int64
+	looked    int // objects that were compared with what is asked for
 }
 
 // collect reads a list: from the cache, or from the store's past for exact
@@ -160,7 +161,9 @@ func (e *endpoint) collect(ctx context.Context, q *query) (*page, error) {
 	if err := e.fresh(ctx, q.ResourceVersion); err != nil {
 		return nil, err
 	}
-	return e.present(q), nil
+	p := e.present(q)
+	e.measureList(ctx, true, p.looked, len(p.items))
+	return p, nil
 }
 
 // fresh waits until the cache is as new as a resourceVersion asks for: "" the
@@ -169,7 +172,10 @@ func (e *endpoint) fresh(ctx context.Context, version string) error {
 	set := e.objects.set
 	switch version {
 	case "":
-		if err := set.Sync(ctx); err != nil {
+		start := time.Now()
+		err := set.Sync(ctx)
+		e.measureFresh(ctx, true, err, start)
+		if err != nil {
 			return storeError(err)
 		}
 	case "0":
@@ -182,7 +188,10 @@ func (e *endpoint) fresh(ctx context.Context, version string) error {
 		e.howFresh(ctx)
 		limited, cancel := context.WithTimeout(ctx, 3*time.Second)
 		defer cancel()
-		if err := set.Wait(limited, rev); err != nil {
+		start := time.Now()
+		err = set.Wait(limited, rev)
+		e.measureFresh(ctx, false, err, start)
+		if err != nil {
 			if ctx.Err() != nil {
 				return storeError(ctx.Err())
 			}
@@ -199,6 +208,7 @@ func (e *endpoint) present(q *query) *page {
 	prefix, start := e.prefix(q)
 	if q.name != "" && (q.namespace != "" || !e.objects.Resource.Namespaced) {
 		snapshot.Each(prefix+q.name, "", func(o *cacher.Object) bool {
+			p.looked++
 			if o.Key == prefix+q.name && q.matches(e, o) {
 				p.items = append(p.items, o)
 			}
@@ -212,6 +222,7 @@ func (e *endpoint) present(q *query) *page {
 	more := int64(0)
 	plain := q.labels.Empty() && q.fields.Empty()
 	snapshot.Each(prefix, start, func(o *cacher.Object) bool {
+		p.looked++
 		full := q.Limit > 0 && int64(len(p.items)) >= q.Limit
 		switch {
 		case full && plain:
@@ -242,6 +253,7 @@ func (e *endpoint) past(ctx context.Context, q *query, rev int64, start string) 
 		return nil, apierrors.NewBadRequest("continue key is not valid: it is outside of the listed collection")
 	}
 	p := &page{rev: rev}
+	defer func() { e.measureList(ctx, false, p.looked, len(p.items)) }()
 	for {
 		list, err := e.objects.store.List(ctx, prefix, store.ListOptions{Start: start, Limit: q.Limit, Revision: rev})
 		if errors.Is(err, store.ErrCompacted) {
@@ -259,6 +271,7 @@ func (e *endpoint) past(ctx context.Context, q *query, rev int64, start string) 
 			if err != nil {
 				return nil, apierrors.NewInternalError(err)
 			}
+			p.looked++
 			if !q.matches(e, obj) {
 				continue
 			}

@@ -2,6 +2,7 @@ package rest
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/binary"
 	"encoding/json"
@@ -17,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/periplus/periplus/apiserver/cacher"
+	"github.com/periplus/periplus/apiserver/measure"
 	"github.com/periplus/periplus/apiserver/request"
 )
 
@@ -47,6 +49,7 @@ type watcher struct {
 	written int64
 	buf     *bytes.Buffer // frames that have not been sent; nil: there are none
 	stuck   *time.Timer   // runs while the client is being written to; nil before the first time
+	sent    *measure.Stream
 }
 
 // watch serves a watch: what is there now if the client asks for it, then
@@ -61,14 +64,15 @@ func (e *endpoint) watch(w http.ResponseWriter, r *http.Request, c *call) error 
 		return notAcceptable()
 	}
 	initial := q.SendInitialEvents != nil && *q.SendInitialEvents
-	timeout := minWatch + rand.N(minWatch)
+	least := cmp.Or(e.server.config.MinWatch, minWatch)
+	timeout := least + rand.N(least)
 	if q.TimeoutSeconds != nil && *q.TimeoutSeconds > 0 {
 		timeout = time.Duration(*q.TimeoutSeconds) * time.Second
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), timeout)
 	defer cancel()
 
-	wr := &watcher{e: e, c: c, q: q, w: w, r: r, frame: frameJSON}
+	wr := &watcher{e: e, c: c, q: q, w: w, r: r, frame: frameJSON, sent: request.Metrics(r.Context()).Stream(e.gvr.Group, e.gvr.Version, e.gvr.Resource)}
 	switch c.format.media {
 	case mediaProtobuf:
 		wr.frame = frameProtobuf
@@ -95,6 +99,9 @@ func (e *endpoint) watch(w http.ResponseWriter, r *http.Request, c *call) error 
 			}
 		}
 		request.Settled(r.Context())
+		if initial {
+			wr.measureBegin()
+		}
 		if initial && q.AllowWatchBookmarks && !wr.bookmark(max(rev, snapshot.Rev), true) {
 			return nil
 		}
@@ -283,6 +290,7 @@ func (wr *watcher) object(t watch.EventType, o *cacher.Object) bool {
 	if wr.c.format.as == "" && wr.c.format.media == mediaProtobuf {
 		if m, ok := wr.e.message(o); ok {
 			frameMessage(wr.out(), t, &m)
+			wr.sent.Sent(m.size())
 			return true
 		}
 	}
@@ -291,6 +299,7 @@ func (wr *watcher) object(t watch.EventType, o *cacher.Object) bool {
 		return false
 	}
 	wr.frame(wr.out(), t, body)
+	wr.sent.Sent(len(body))
 	return true
 }
 

@@ -1,0 +1,132 @@
+package measure
+
+import (
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/periplus/periplus/base/metric"
+)
+
+// senders are the metrics of who sends requests and what they may do.
+type senders struct {
+	users, tries        *metric.Counters
+	tryTook             *metric.Histograms
+	decided, modes      *metric.Counters
+	decisionTook        *metric.Histograms
+	posing              *metric.Counters
+	posingTook          *metric.Histograms
+	certificates        *metric.Histograms
+	legacy, stale, good *metric.Counters
+}
+
+func newSenders(s *metric.Set) senders {
+	short := prometheus.ExponentialBuckets(0.001, 2, 15)
+	return senders{
+		users:        s.Counter(metric.Alpha, "authenticated_user_requests", "Counter of authenticated requests broken out by username.", "username"),
+		tries:        s.Counter(metric.Alpha, "authentication_attempts", "Counter of authenticated attempts.", "result"),
+		tryTook:      s.Histogram(metric.Alpha, "authentication_duration_seconds", "Authentication duration in seconds broken out by result.", short, "result"),
+		decided:      s.Counter(metric.Alpha, "authorization_attempts_total", "Counter of authorization attempts broken down by result. It can be either 'allowed', 'denied', 'no-opinion' or 'error'.", "result"),
+		decisionTook: s.Histogram(metric.Alpha, "authorization_duration_seconds", "Authorization duration in seconds broken out by result.", short, "result"),
+		modes:        s.Counter(metric.Alpha, "apiserver_authorization_decisions_total", "Total number of terminal decisions made by an authorizer split by authorizer type, name, and decision.", "type", "name", "decision"),
+		posing:       s.Counter(metric.Alpha, "apiserver_impersonation_attempts_total", "Total number of impersonation attempts split by mode and decision.", "mode", "decision"),
+		posingTook:   s.Histogram(metric.Alpha, "apiserver_impersonation_attempts_duration_seconds", "Latency of impersonation attempts in seconds split by mode and decision.", short, "mode", "decision"),
+		certificates: s.Histogram(metric.Alpha, "apiserver_client_certificate_expiration_seconds", "Distribution of the remaining lifetime on the certificate used to authenticate a request.",
+			[]float64{0, 1800, 3600, 7200, 21600, 43200, 86400, 172800, 345600, 604800, 2592000, 7776000, 15552000, 31104000}),
+		legacy: s.Counter(metric.Beta, "serviceaccount_legacy_tokens_total", "Cumulative legacy service account tokens used"),
+		stale:  s.Counter(metric.Beta, "serviceaccount_stale_tokens_total", "Cumulative stale projected service account tokens used"),
+		good:   s.Counter(metric.Beta, "serviceaccount_valid_tokens_total", "Cumulative valid projected service account tokens used"),
+	}
+}
+
+// Authenticated counts an attempt to find out who sends a request; user is "" if it is
+// not known.
+func (m *Metrics) Authenticated(user string, err error, took time.Duration) {
+	if m == nil {
+		return
+	}
+	l := metric.Labels{"success"}
+	switch {
+	case err != nil && user == "":
+		l[0] = "failure"
+	case err != nil:
+		l[0] = "error"
+	default:
+		m.users.Of(metric.Labels{kindOfUser(user)}).Inc()
+	}
+	m.tries.Of(l).Inc()
+	m.tryTook.Of(l).Observe(took.Seconds())
+}
+
+// kindOfUser keeps names out of the metrics, and the number of series small.
+func kindOfUser(name string) string {
+	switch name {
+	case "admin", "client", "kube_proxy", "kubelet", "system:serviceaccount:kube-system:default":
+		return name
+	}
+	if strings.Contains(name, "@") {
+		return "email_id"
+	}
+	return "other"
+}
+
+// The results of authorization.
+const (
+	Allowed   = "allowed"
+	Denied    = "denied"
+	NoOpinion = "no-opinion"
+	Failed    = "error"
+)
+
+// Authorized counts a decision about a request.
+func (m *Metrics) Authorized(result string, took time.Duration) {
+	if m == nil {
+		return
+	}
+	m.decided.Of(metric.Labels{result}).Inc()
+	m.decisionTook.Of(metric.Labels{result}).Observe(took.Seconds())
+}
+
+// Decided counts who has decided.
+func (m *Metrics) Decided(mode, name, decision string) {
+	if m != nil {
+		m.modes.Of(metric.Labels{mode, name, decision}).Inc()
+	}
+}
+
+// Impersonated counts a request that is to be somebody else's.
+func (m *Metrics) Impersonated(allowed bool, took time.Duration) {
+	if m == nil {
+		return
+	}
+	l := metric.Labels{"legacy", Denied}
+	if allowed {
+		l[1] = Allowed
+	}
+	m.posing.Of(l).Inc()
+	m.posingTook.Of(l).Observe(took.Seconds())
+}
+
+// Certificate notes for how long the certificate of a request's sender is still good.
+func (m *Metrics) Certificate(left time.Duration) {
+	if m != nil {
+		m.certificates.Of(metric.Labels{}).Observe(left.Seconds())
+	}
+}
+
+// LegacyToken, StaleToken and ValidToken count uses of service accounts' tokens: from a
+// Secret, not renewed in time, and as they should be.
+func (m *Metrics) LegacyToken() { m.once(func(s *senders) *metric.Counters { return s.legacy }) }
+
+// StaleToken counts a token that should have been renewed.
+func (m *Metrics) StaleToken() { m.once(func(s *senders) *metric.Counters { return s.stale }) }
+
+// ValidToken counts a token that is bound and fresh.
+func (m *Metrics) ValidToken() { m.once(func(s *senders) *metric.Counters { return s.good }) }
+
+func (m *Metrics) once(of func(*senders) *metric.Counters) {
+	if m != nil {
+		of(&m.senders).Of(metric.Labels{}).Inc()
+	}
+}
