@@ -15,6 +15,7 @@ import (
 
 	"github.com/periplus/periplus/apiserver"
 	"github.com/periplus/periplus/apiserver/admission/all"
+	"github.com/periplus/periplus/apiserver/rest"
 )
 
 // withoutAccounts starts a server whose pods need no service account.
@@ -205,7 +206,7 @@ func TestAdmissionOptions(t *testing.T) {
 	t.Parallel()
 	for _, o := range []all.Options{{Enable: []string{"Nope"}}, {Disable: []string{"Nope"}}, {Enable: []string{"PodSecurity"}, Disable: []string{"PodSecurity"}},
 		{Configurations: map[string][]byte{"PodSecurity": []byte("kind: Wrong")}}} {
-		if _, err := all.Chain(nil, o); err == nil {
+		if _, err := all.Chain(&rest.Server{}, o); err == nil {
 			t.Errorf("%+v is accepted", o)
 		}
 	}

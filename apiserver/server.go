@@ -30,6 +30,7 @@ import (
 	"github.com/periplus/periplus/apiserver/discovery"
 	"github.com/periplus/periplus/apiserver/encryption"
 	"github.com/periplus/periplus/apiserver/flow"
+	"github.com/periplus/periplus/apiserver/impersonation"
 	"github.com/periplus/periplus/apiserver/measure"
 	"github.com/periplus/periplus/apiserver/metrics"
 	"github.com/periplus/periplus/apiserver/printers"
@@ -58,6 +59,7 @@ type Server struct {
 	authz   *authzall.Authorization
 	audit   *audit.Auditor // nil: nothing is audited
 	flow    *flow.Control
+	stands  *impersonation.Checker // who may act as whom
 	plain   *flow.Limits // instead of flow; nil: flow
 	measure *measure.Metrics
 	telling atomic.Int32 // calls of tellFlows that wait for one that is at it
@@ -111,6 +113,7 @@ func New(config Config) (*Server, error) {
 	if s.authz, err = authzall.New(authzall.Config{Options: config.Authorization, Node: node.New(s.rest, rbac.NodeAllows), RBAC: roles}); err != nil {
 		return nil, fmt.Errorf("authorization: %w", err)
 	}
+	s.stands = impersonation.New(s.authz)
 	if err := s.addResources(roles); err != nil {
 		return nil, err
 	}

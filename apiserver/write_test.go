@@ -319,9 +319,9 @@ func TestImpersonation(t *testing.T) {
 		{"root", map[string]string{"Impersonate-User": "bob"}, `pods is forbidden: User "bob" cannot list resource "pods" in API group "" in the namespace "default"`},
 		{"root", map[string]string{"Impersonate-User": "system:serviceaccount:default:x"}, `User "system:serviceaccount:default:x" cannot list`},
 		{"root", map[string]string{"Impersonate-User": "bob", "Impersonate-Group": "system:masters"}, ""},
-		{"root", map[string]string{"Impersonate-Group": "system:masters"}, "without a user"},
-		{"bob", map[string]string{"Impersonate-User": "root", "Impersonate-Group": "system:masters"}, `users "root" is forbidden: User "bob" cannot impersonate resource "users" in API group "" at the cluster scope`},
-		{"bob", map[string]string{"Impersonate-User": "system:serviceaccount:a:x"}, `serviceaccounts "x" is forbidden: User "bob" cannot impersonate resource "serviceaccounts" in API group "" in the namespace "a"`},
+		{"root", map[string]string{"Impersonate-Group": "system:masters"}, "without impersonating a user name"},
+		{"bob", map[string]string{"Impersonate-User": "root", "Impersonate-Group": "system:masters"}, `pods is forbidden: User "bob" cannot impersonate-on:user-info:list resource "pods" in API group "" in the namespace "default"`},
+		{"bob", map[string]string{"Impersonate-User": "system:serviceaccount:a:x"}, `pods is forbidden: User "bob" cannot impersonate-on:serviceaccount:list resource "pods" in API group "" in the namespace "default"`},
 	} {
 		err := as(test.sender, test.headers)
 		if test.want == "" && err != nil || test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) {

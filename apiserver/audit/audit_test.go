@@ -142,7 +142,7 @@ func TestRecord(t *testing.T) {
 		defer rec.End()
 		rec.Annotate("k", "v")
 		rec.Annotate("k", "w")
-		rec.Impersonated(&user.DefaultInfo{Name: "joe"})
+		rec.Impersonated(&user.DefaultInfo{Name: "joe"}, "impersonate:user-info")
 		rec.About(&metav1.ObjectMeta{Name: "m", UID: "u"})
 		rec.Request([]byte(`{"metadata":{"name":"m","uid":"u","managedFields":[{}]},"data":{}}`))
 		w.WriteHeader(http.StatusCreated)
@@ -156,7 +156,7 @@ func TestRecord(t *testing.T) {
 		t.Errorf("the first event knows the future: %+v", list[0])
 	}
 	e := list[2]
-	if e.Annotations["k"] != "v" || e.ObjectRef.Name != "m" || e.ObjectRef.UID != "u" || e.ResponseStatus.Code != 201 || e.ImpersonatedUser.Username != "joe" ||
+	if e.Annotations["k"] != "v" || e.ObjectRef.Name != "m" || e.ObjectRef.UID != "u" || e.ResponseStatus.Code != 201 || e.ImpersonatedUser.Username != "joe" || e.AuthenticationMetadata.ImpersonationConstraint != "impersonate:user-info" ||
 		e.User.Username != "jane" || e.RequestURI != "/api/v1/namespaces/x/configmaps?dryRun=All" || e.Verb != "create" {
 		t.Errorf("%+v", e)
 	}

@@ -43,12 +43,16 @@ func (r *Record) Annotate(key, value string) {
 	r.event.Annotations[key] = value
 }
 
-// Impersonated notes as whom the request acts.
-func (r *Record) Impersonated(u user.Info) {
+// Impersonated notes as whom the request acts, and by which verb of constrained
+// impersonation; "" is the old one.
+func (r *Record) Impersonated(u user.Info, constraint string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	as := info(u)
 	r.event.ImpersonatedUser = &as
+	if constraint != "" {
+		r.event.AuthenticationMetadata = &auditv1.AuthenticationMetadata{ImpersonationConstraint: constraint}
+	}
 }
 
 // Wants implements request.Auditor.
