@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -135,6 +136,23 @@ func TestFinalizers(t *testing.T) {
 	}
 	if b, err := maps.Get(ctx, "b", metav1.GetOptions{}); err != nil || len(b.Finalizers) != 1 || b.Finalizers[0] != metav1.FinalizerOrphanDependents {
 		t.Errorf("orphaned: %+v, %v", b, err)
+	}
+
+	// What owns pods since v1 leaves them, if the deletion does not say otherwise.
+	controllers := c.CoreV1().ReplicationControllers("default")
+	for name, policy := range map[string]*metav1.DeletionPropagation{"unsaid": nil, "said": new(metav1.DeletePropagationBackground)} {
+		rc := &corev1.ReplicationController{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		rc.Spec.Selector, rc.Spec.Template = map[string]string{"a": "b"}, &corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"a": "b"}}, Spec: pod("x").Spec}
+		if _, err := controllers.Create(ctx, rc, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		if err := controllers.Delete(ctx, name, metav1.DeleteOptions{PropagationPolicy: policy}); err != nil {
+			t.Fatal(err)
+		}
+		kept, err := controllers.Get(ctx, name, metav1.GetOptions{})
+		if policy == nil && (err != nil || !slices.Equal(kept.Finalizers, []string{metav1.FinalizerOrphanDependents})) || policy != nil && !apierrors.IsNotFound(err) {
+			t.Errorf("%s: %v, %v", name, kept.Finalizers, err)
+		}
 	}
 }
 

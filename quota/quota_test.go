@@ -146,4 +146,17 @@ func TestScopeChanged(t *testing.T) {
 	if !quota.ScopeChanged(long, ends) || !quota.ScopeChanged(ends, long) || quota.ScopeChanged(ends, ends) || quota.ScopeChanged(nil, ends) {
 		t.Error("a deadline moves a pod between the scopes, nothing else does")
 	}
+	gold, both := &corev1.PersistentVolumeClaim{}, &corev1.PersistentVolumeClaim{}
+	gold.Spec.VolumeAttributesClassName = ptr("gold")
+	both.Spec.VolumeAttributesClassName, both.Status.CurrentVolumeAttributesClassName = ptr("silver"), ptr("gold")
+	if !quota.ScopeChanged(gold, both) || quota.ScopeChanged(both, both) {
+		t.Error("a claim is in the scope of the class it has and of that it wants")
+	}
+	of := func(class string) *corev1.ResourceQuota {
+		return &corev1.ResourceQuota{Spec: corev1.ResourceQuotaSpec{ScopeSelector: &corev1.ScopeSelector{MatchExpressions: []corev1.ScopedResourceSelectorRequirement{
+			{ScopeName: corev1.ResourceQuotaScopeVolumeAttributesClass, Operator: corev1.ScopeSelectorOpIn, Values: []string{class}}}}}}
+	}
+	if !quota.Matches(of("gold"), both) || !quota.Matches(of("silver"), both) || quota.Matches(of("silver"), gold) {
+		t.Error("classes of quotas")
+	}
 }

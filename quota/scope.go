@@ -43,13 +43,29 @@ func selects(r corev1.ScopedResourceSelectorRequirement, obj runtime.Object) boo
 		}
 	case *corev1.PersistentVolumeClaim:
 		if r.ScopeName == corev1.ResourceQuotaScopeVolumeAttributesClass {
-			if o.Spec.VolumeAttributesClassName == nil {
+			classes := attributesClasses(o)
+			if len(classes) == 0 {
 				return named(r, "")
 			}
-			return named(r, *o.Spec.VolumeAttributesClassName)
+			return slices.ContainsFunc(classes, func(c string) bool { return named(r, c) })
 		}
 	}
 	return false
+}
+
+// attributesClasses are the classes that a claim has, wants, or is on its way to.
+func attributesClasses(c *corev1.PersistentVolumeClaim) []string {
+	var names []string
+	for _, name := range []*string{c.Spec.VolumeAttributesClassName, c.Status.CurrentVolumeAttributesClassName} {
+		if name != nil && *name != "" {
+			names = append(names, *name)
+		}
+	}
+	if m := c.Status.ModifyVolumeStatus; m != nil && m.TargetVolumeAttributesClassName != "" {
+		names = append(names, m.TargetVolumeAttributesClassName)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
 // named judges the name of a class; "": there is none.
@@ -67,12 +83,18 @@ func named(r corev1.ScopedResourceSelectorRequirement, name string) bool {
 	return false
 }
 
-// ScopeChanged reports whether an update of a pod moves it between the scopes of
-// pods that end by a deadline and of those that do not.
+// ScopeChanged reports whether an update moves an object between the scopes of quotas: a
+// pod gets or loses its deadline, a claim another class.
 func ScopeChanged(before, after runtime.Object) bool {
-	b, okB := before.(*corev1.Pod)
-	a, okA := after.(*corev1.Pod)
-	return okB && okA && terminating(b) != terminating(a)
+	switch a := after.(type) {
+	case *corev1.Pod:
+		b, ok := before.(*corev1.Pod)
+		return ok && terminating(b) != terminating(a)
+	case *corev1.PersistentVolumeClaim:
+		b, ok := before.(*corev1.PersistentVolumeClaim)
+		return ok && !slices.Equal(attributesClasses(b), attributesClasses(a))
+	}
+	return false
 }
 
 func terminating(pod *corev1.Pod) bool {

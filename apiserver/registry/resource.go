@@ -88,6 +88,10 @@ type Resource struct {
 	// object must first be marked (deletionTimestamp, grace period) and who removes
 	// it later; it sets options.GracePeriodSeconds to what applies.
 	Graceful func(ctx context.Context, obj runtime.Object, options *metav1.DeleteOptions) bool
+	// Dependents says what becomes of what an object owns when a deletion does not say it;
+	// DeletionWarning is told to who does not say it.
+	Dependents      Dependents
+	DeletionWarning string
 	// Marked, if not nil, changes an object that is about to be marked for deletion
 	// for the first time (finalizers of the kind, conditions).
 	Marked func(obj runtime.Object)
@@ -241,3 +245,15 @@ func (r *Resource) KeptAs() schema.GroupVersionKind {
 func (r *Resource) GVK() schema.GroupVersionKind {
 	return r.GVR.GroupVersion().WithKind(r.Kind)
 }
+
+// Dependents is what the deletion of an owner means for what it owns.
+type Dependents int
+
+const (
+	// DeleteDependents leaves them to the garbage collector, which deletes them.
+	DeleteDependents Dependents = iota
+	// OrphanDependents keeps them.
+	OrphanDependents
+	// NoDependents is for kinds that the garbage collector never waits for.
+	NoDependents
+)

@@ -16,6 +16,8 @@ import (
 
 	"github.com/periplus/periplus/apiserver/admission"
 	"github.com/periplus/periplus/apiserver/cacher"
+	"github.com/periplus/periplus/apiserver/registry"
+	"github.com/periplus/periplus/apiserver/request"
 	"github.com/periplus/periplus/journey"
 	"github.com/periplus/periplus/store"
 )
@@ -158,7 +160,7 @@ func (o *Objects) mark(current runtime.Object, options *metav1.DeleteOptions, gr
 		until := metav1.NewTime(meta.DeletionTimestamp.Add(time.Duration(grace-before) * time.Second))
 		meta.DeletionTimestamp, meta.DeletionGracePeriodSeconds = &until, &grace
 	}
-	setPropagation(meta, options)
+	o.setPropagation(meta, options)
 	if ns, ok := obj.(*corev1.Namespace); ok {
 		ns.Status.Phase = corev1.NamespaceTerminating
 	}
@@ -166,31 +168,45 @@ func (o *Objects) mark(current runtime.Object, options *metav1.DeleteOptions, gr
 }
 
 // setPropagation adds the finalizer that asks the garbage collector for
-// foreground deletion or orphaning, and drops the other one.
-func setPropagation(meta *metav1.ObjectMeta, options *metav1.DeleteOptions) {
-	if options.PropagationPolicy == nil && options.OrphanDependents == nil { //nolint:staticcheck // old clients still send orphanDependents
-		return
-	}
+// foreground deletion or orphaning, and drops the other one. What the options do not
+// say, a finalizer of the object says, and then its kind.
+func (o *Objects) setPropagation(meta *metav1.ObjectMeta, options *metav1.DeleteOptions) {
 	wanted := ""
-	if options.PropagationPolicy != nil {
+	switch {
+	case o.Resource.Dependents == registry.NoDependents:
+	case options.PropagationPolicy != nil:
 		switch *options.PropagationPolicy {
 		case metav1.DeletePropagationForeground:
 			wanted = metav1.FinalizerDeleteDependents
 		case metav1.DeletePropagationOrphan:
 			wanted = metav1.FinalizerOrphanDependents
 		}
-	} else if *options.OrphanDependents { //nolint:staticcheck // see above
+	case options.OrphanDependents != nil: //nolint:staticcheck // old clients still send orphanDependents
+		if *options.OrphanDependents { //nolint:staticcheck // see above
+			wanted = metav1.FinalizerOrphanDependents
+		}
+	case o.Resource.Dependents != registry.OrphanDependents || slices.ContainsFunc(meta.Finalizers, forCollector):
+		return
+	default:
 		wanted = metav1.FinalizerOrphanDependents
 	}
-	meta.Finalizers = slices.DeleteFunc(meta.Finalizers, func(f string) bool {
-		return f == metav1.FinalizerDeleteDependents || f == metav1.FinalizerOrphanDependents
-	})
+	meta.Finalizers = slices.DeleteFunc(meta.Finalizers, forCollector)
 	if wanted != "" {
 		meta.Finalizers = append(meta.Finalizers, wanted)
 	}
 	if len(meta.Finalizers) == 0 {
 		meta.Finalizers = nil
 	}
+}
+
+// unsaid reports whether a deletion leaves open what becomes of dependents.
+func unsaid(options *metav1.DeleteOptions) bool {
+	return options.PropagationPolicy == nil && options.OrphanDependents == nil //nolint:staticcheck // see above
+}
+
+// forCollector reports whether a finalizer is the garbage collector's.
+func forCollector(f string) bool {
+	return f == metav1.FinalizerDeleteDependents || f == metav1.FinalizerOrphanDependents
 }
 
 // remove deletes the key of current from the store.
@@ -224,6 +240,7 @@ func (e *endpoint) delete(w http.ResponseWriter, r *http.Request, c *call) error
 	if err != nil {
 		return err
 	}
+	e.warnDeletion(r, options)
 	last, immediate, err := e.objects.Delete(r.Context(), c.info.Namespace, c.info.Name, options)
 	if err != nil {
 		return err
@@ -259,6 +276,13 @@ func (e *endpoint) deleteOptions(w http.ResponseWriter, r *http.Request) (*metav
 	return options, nil
 }
 
+// warnDeletion tells who deletes what its kind has to say, if the options leave it open.
+func (e *endpoint) warnDeletion(r *http.Request, options *metav1.DeleteOptions) {
+	if text := e.objects.Resource.DeletionWarning; text != "" && unsaid(options) {
+		request.Warn(r.Context(), text)
+	}
+}
+
 // deleteCollection serves DELETE of all objects that match the selectors.
 func (e *endpoint) deleteCollection(w http.ResponseWriter, r *http.Request, c *call) error {
 	query, err := e.listQuery(r, c)
@@ -269,6 +293,7 @@ func (e *endpoint) deleteCollection(w http.ResponseWriter, r *http.Request, c *c
 	if err != nil {
 		return err
 	}
+	e.warnDeletion(r, options)
 	list, err := e.collect(r.Context(), query)
 	if err != nil {
 		return err

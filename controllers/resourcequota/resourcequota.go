@@ -63,7 +63,7 @@ func build(s *controllers.Setup) (controllers.Reconciler, error) {
 		switch {
 		case now == nil:
 			r.freed(quota.Pods, old.Namespace)
-		case old != nil && quota.Counts(old, s.Clock.Now()) && !quota.Counts(now, s.Clock.Now()):
+		case old != nil && r.quoted(now.Namespace) && (quota.ScopeChanged(old, now) || !quota.Same(quota.Usage(quota.Pods, old, s.Clock.Now()), quota.Usage(quota.Pods, now, s.Clock.Now()))):
 			r.freed(quota.Pods, now.Namespace)
 		}
 	}))
@@ -76,11 +76,20 @@ func build(s *controllers.Setup) (controllers.Reconciler, error) {
 		}
 	}))
 	s.Watch(claims.Informer(), controllers.On(func(old, now *corev1.PersistentVolumeClaim) {
-		if now == nil {
+		switch {
+		case now == nil:
 			r.freed(quota.Claims, old.Namespace)
+		case old != nil && r.quoted(now.Namespace) && (quota.ScopeChanged(old, now) || !quota.Same(quota.Usage(quota.Claims, old, time.Time{}), quota.Usage(quota.Claims, now, time.Time{}))):
+			r.freed(quota.Claims, now.Namespace)
 		}
 	}))
 	return r, nil
+}
+
+// quoted reports whether a namespace has quotas.
+func (r *reconciler) quoted(namespace string) bool {
+	list, err := r.quotas.ResourceQuotas(namespace).List(labels.Everything())
+	return err == nil && len(list) > 0
 }
 
 // freed asks for a count of the quotas of a namespace that a kind takes from.

@@ -52,11 +52,14 @@ func jobs() *registry.Resource {
 	status.DefaultFunc = defaultJob
 	status.ValidateChange = func(_ context.Context, job, old *batchv1.Job) field.ErrorList { return validateJobStatus(job, old) }
 	return &registry.Resource{
-		GVR:              version.WithResource("jobs"),
-		Kind:             "Job",
-		Singular:         "job",
-		Categories:       []string{"all"},
-		Namespaced:       true,
+		GVR:        version.WithResource("jobs"),
+		Kind:       "Job",
+		Singular:   "job",
+		Categories: []string{"all"},
+		Namespaced: true,
+		Dependents: registry.OrphanDependents, // as batch/v1 began
+		DeletionWarning: "child pods are preserved by default when jobs are deleted; " +
+			"set propagationPolicy=Background to remove them or set propagationPolicy=Orphan to suppress this warning",
 		New:              kind.Make[batchv1.Job],
 		NewList:          kind.Make[batchv1.JobList],
 		Strategy:         s,

@@ -25,6 +25,7 @@ func events() *registry.Resource {
 		Singular:   "event",
 		ShortNames: []string{"ev"},
 		Namespaced: true,
+		Dependents: registry.NoDependents,
 		New:        kind.Make[corev1.Event],
 		NewList:    kind.Make[corev1.EventList],
 		Strategy: registry.Funcs[*corev1.Event]{

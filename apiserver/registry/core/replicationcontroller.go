@@ -53,6 +53,7 @@ func replicationControllers() *registry.Resource {
 		New:              kind.Make[corev1.ReplicationController],
 		NewList:          kind.Make[corev1.ReplicationControllerList],
 		StoragePrefix:    "controllers",
+		Dependents:       registry.OrphanDependents, // as v1 began
 		Strategy:         s,
 		Status:           status,
 		SelectableFields: []string{"status.replicas"},
