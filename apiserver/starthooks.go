@@ -13,6 +13,7 @@ func startHooks(finished func(context.Context) error) []check {
 		"poststarthook/priority-and-fairness-config-consumer",
 		"poststarthook/priority-and-fairness-filter",
 		"poststarthook/storage-object-count-tracker-hook",
+		"poststarthook/storage-readiness",
 		"poststarthook/start-apiextensions-informers",
 		"poststarthook/start-apiextensions-controllers",
 		"poststarthook/crd-informer-synced",
