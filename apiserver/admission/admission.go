@@ -131,10 +131,10 @@ func (c Chain) Admit(ctx context.Context, a *Attributes) error {
 
 func (c Chain) round(ctx context.Context, a *Attributes) error {
 	w := watch(ctx, a, measure.Admit)
-	for _, p := range c {
+	for i, p := range c {
 		if m, ok := p.(Mutator); ok {
 			err := m.Admit(ctx, a)
-			w.asked(p, err)
+			w.asked(i, p, err)
 			if err != nil {
 				return err
 			}
@@ -147,10 +147,10 @@ func (c Chain) round(ctx context.Context, a *Attributes) error {
 func (c Chain) Validate(ctx context.Context, a *Attributes) error {
 	return measured(ctx, a, measure.Validate, func() error {
 		w := watch(ctx, a, measure.Validate)
-		for _, p := range c {
+		for i, p := range c {
 			if v, ok := p.(Validator); ok {
 				err := v.Validate(ctx, a)
-				w.asked(p, err)
+				w.asked(i, p, err)
 				if err != nil {
 					return err
 				}

@@ -25,23 +25,24 @@ func measured(ctx context.Context, a *Attributes, step string, ask func() error)
 type stopwatch struct {
 	metrics         *measure.Metrics
 	step, operation string
-	last            time.Time
+	begun           time.Time
+	last            time.Duration // since then
 }
 
 func watch(ctx context.Context, a *Attributes, step string) stopwatch {
 	w := stopwatch{metrics: request.Metrics(ctx), step: step, operation: string(a.Operation)}
 	if w.metrics != nil {
-		w.last = time.Now()
+		w.begun = time.Now()
 	}
 	return w
 }
 
-// asked notes that a plug-in has answered.
-func (w *stopwatch) asked(p Plugin, err error) {
+// asked notes that the plug-in at a place has answered.
+func (w *stopwatch) asked(place int, p Plugin, err error) {
 	if w.metrics == nil {
 		return
 	}
-	now := time.Now()
-	w.metrics.Plugin(p.Name(), w.step, w.operation, err != nil, now.Sub(w.last))
+	now := time.Since(w.begun) // cheaper than the time of day
+	w.metrics.Plugin(place, p.Name(), w.step, w.operation, err != nil, now-w.last)
 	w.last = now
 }

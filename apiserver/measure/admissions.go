@@ -2,7 +2,10 @@ package measure
 
 import (
 	"strconv"
+	"sync/atomic"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/periplus/periplus/base/metric"
 )
@@ -15,12 +18,15 @@ type admissions struct {
 	hookIgnored            *metric.Counters
 	checks, mutations      *metric.Counters
 	checkTook, mutateTook  *metric.Histograms
+
+	chain *[64][8]atomic.Pointer[plugin] // what was looked up already, by place in the chain
 }
 
 func newAdmissions(s *metric.Set) admissions {
 	short := []float64{0.005, 0.025, 0.1, 0.5, 1.0, 2.5}
 	expressions := []float64{0.0000005, 0.001, 0.01, 0.1, 1.0}
 	return admissions{
+		chain: &[64][8]atomic.Pointer[plugin]{},
 		steps: s.Histogram(metric.Stable, "apiserver_admission_step_admission_duration_seconds", "Admission sub-step latency histogram in seconds, broken out for each operation and API resource and step type (validate or admit).", short, "type", "operation", "rejected"),
 		plugins: s.Histogram(metric.Stable, "apiserver_admission_controller_admission_duration_seconds", "Admission controller latency histogram in seconds, identified by name and broken out for each operation and API resource and type (validate or admit).",
 			short, "name", "type", "operation", "rejected"),
@@ -54,11 +60,45 @@ func (m *Metrics) Step(step, operation string, rejected bool, took time.Duration
 	}
 }
 
-// Plugin counts the answer of one plug-in.
-func (m *Metrics) Plugin(name, step, operation string, rejected bool, took time.Duration) {
-	if m != nil {
-		m.plugins.Of(metric.Labels{name, step, operation, text(rejected)}).Observe(took.Seconds())
+// Plugin counts the answer of the plug-in at a place of the chain.
+func (m *Metrics) Plugin(place int, name, step, operation string, rejected bool, took time.Duration) {
+	if m == nil {
+		return
 	}
+	if rejected || place >= len(m.chain) {
+		m.plugins.Of(metric.Labels{name, step, operation, text(rejected)}).Observe(took.Seconds())
+		return
+	}
+	at := &m.chain[place][numberOf(step, operation)]
+	known := at.Load()
+	if known == nil || known.name != name {
+		known = &plugin{name, m.plugins.Of(metric.Labels{name, step, operation, text(false)})}
+		at.Store(known)
+	}
+	known.Observe(took.Seconds())
+}
+
+// A plugin is the series of one plug-in, one step and one operation.
+type plugin struct {
+	name string
+	prometheus.Observer
+}
+
+// numberOf numbers steps and operations.
+func numberOf(step, operation string) int {
+	n := 0
+	switch operation {
+	case "CREATE":
+		n = 1
+	case "UPDATE":
+		n = 2
+	case "DELETE":
+		n = 3
+	}
+	if step == Validate {
+		return n + 4
+	}
+	return n
 }
 
 // Asked counts a webhook's answer: its HTTP status, and whether the request goes on.

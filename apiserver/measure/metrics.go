@@ -8,7 +8,7 @@ import (
 type Metrics struct {
 	*metric.Set
 	requests
-	senders
+	*senders
 	admissions
 	watches
 	storage

@@ -33,8 +33,24 @@ type requests struct {
 
 // A series is what is counted of one kind of request.
 type series struct {
-	codes             *metric.Family[prometheus.Counter] // by the first label alone
+	codes             *metric.Counters                   // by the first label alone
+	ok                atomic.Pointer[prometheus.Counter] // of code 200, which most have
 	took, own, answer prometheus.Observer
+}
+
+// count counts an answer.
+func (s *series) count(status int) {
+	if status != http.StatusOK && status != 0 {
+		s.codes.Of(metric.Labels{code(status)}).Inc()
+		return
+	}
+	c := s.ok.Load()
+	if c == nil {
+		made := s.codes.Of(metric.Labels{code(status)})
+		c = &made
+		s.ok.Store(c)
+	}
+	(*c).Inc()
 }
 
 func newRequests(s *metric.Set) requests {
@@ -154,7 +170,7 @@ func (m *Metrics) Served(r *Request) {
 		return
 	}
 	s := m.series.Of(r.Of)
-	s.codes.Of(metric.Labels{code(r.Code)}).Inc()
+	s.count(r.Code)
 	s.took.Observe(r.Took.Seconds())
 	if s.own != nil {
 		s.own.Observe((r.Took - r.Elsewhere).Seconds())
