@@ -81,6 +81,7 @@ type Options struct {
 	TerminatedPods    int           // finished pods kept before the oldest are deleted: 12,500
 	EndpointsPerSlice int32         // 100
 	ReservedPorts     []int32       // TCP ports of nodes that no load balancer may take
+	LegacyTokenPeriod time.Duration // how long a token in a Secret may be unused: 365 days
 }
 
 func (e *Env) withDefaults() *Env {
@@ -116,6 +117,7 @@ func (e *Env) withDefaults() *Env {
 	setDefault(&o.NodeStartupGrace, 60*time.Second)
 	setDefault(&o.TerminatedPods, 12500)
 	setDefault(&o.EndpointsPerSlice, 100)
+	setDefault(&o.LegacyTokenPeriod, 365*24*time.Hour)
 	return &out
 }
 

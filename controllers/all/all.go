@@ -19,6 +19,7 @@ import (
 	"github.com/periplus/periplus/controllers/horizontalpodautoscaler"
 	"github.com/periplus/periplus/controllers/job"
 	"github.com/periplus/periplus/controllers/legacytoken"
+	"github.com/periplus/periplus/controllers/legacytokencleaner"
 	"github.com/periplus/periplus/controllers/namespace"
 	"github.com/periplus/periplus/controllers/nodeipam"
 	"github.com/periplus/periplus/controllers/nodelifecycle"
@@ -80,6 +81,7 @@ func Controllers() []controllers.Controller {
 		trustbundlepublisher.Controller(),
 		tokencleaner.Controller(),
 		legacytoken.Controller(),
+		legacytokencleaner.Controller(),
 		servicelb.Controller(),
 		servicecidr.Controller(),
 		validatingpolicystatus.Controller(),
