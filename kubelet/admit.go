@@ -6,6 +6,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	resourcehelper "k8s.io/component-helpers/resource"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
+
+	"github.com/periplus/periplus/kubelet/shutdown"
 )
 
 // admit judges whether a pod can run here, as the scheduler should have done, and
@@ -17,6 +19,12 @@ func (k *Kubelet) admit(w *worker, pod *corev1.Pod) (reason, message string, ok 
 	if node == nil || pod.Status.StartTime != nil {
 		w.setAdmitted(pod)
 		return "", "", true
+	}
+	if k.shutdown.Active() {
+		return shutdown.NotAdmitted, shutdown.NotAdmittedText, false
+	}
+	if reason, message, ok := k.pressures.admits(pod); !ok {
+		return reason, message, false
 	}
 	if reason, message, ok := fits(node, k.admitted(w), pod); !ok {
 		return reason, message, false

@@ -32,6 +32,9 @@ func (r *reporter) conditions(st *corev1.PodStatus) {
 	add(corev1.PodReady, r.ready(containersReady))
 	add(corev1.ContainersReady, containersReady)
 	add(corev1.PodScheduled, corev1.PodCondition{Status: corev1.ConditionTrue})
+	if r.cause.condition != nil {
+		st.Conditions = append(st.Conditions, *r.cause.condition)
+	}
 	for _, c := range r.resize {
 		if c != nil {
 			st.Conditions = append(st.Conditions, *c)

@@ -17,7 +17,10 @@ import (
 
 	"github.com/periplus/periplus/cri"
 	"github.com/periplus/periplus/journey"
+	"github.com/periplus/periplus/kubelet/eviction"
+	"github.com/periplus/periplus/kubelet/imagegc"
 	"github.com/periplus/periplus/kubelet/node"
+	"github.com/periplus/periplus/kubelet/shutdown"
 )
 
 // Config is everything a Kubelet needs. Fields without a default are required.
@@ -73,8 +76,22 @@ type Config struct {
 	// HostsFile is the host's /etc/hosts, for pods on the host network.
 	HostsFile string
 
+	// Eviction says when the node is short of something; nil: never. ImageGC says
+	// which images are removed when; nil: none.
+	Eviction *eviction.Config
+	ImageGC  *imagegc.Policy
+	// ShutdownPeriods are how long pods have to end when the machine goes down, which
+	// Login tells. None: they end when the machine does.
+	ShutdownPeriods []shutdown.Period
+	Login           func() (shutdown.Login, error)
+	// Observe replaces what is read of the machine, for tests.
+	Observe func() eviction.Observations
+
 	// MaxPods is how many pods run here at most. Default 110.
 	MaxPods int
+	// PodPidsLimit is how many processes a pod may have; it is told only, Cgroups sees to
+	// it. -1: as many as the machine.
+	PodPidsLimit int64
 	// MemoryCapacity in bytes, for the OOM scores. Default: the machine's.
 	MemoryCapacity int64
 

@@ -184,6 +184,9 @@ func (e *execution) volumeMount(c *corev1.Container, i int, vars map[string]stri
 		ContainerPath: vm.MountPath, HostPath: vol.HostPath,
 		Readonly: vm.ReadOnly || vol.ReadOnly, Propagation: propagation(vm.MountPropagation),
 	}
+	if spec := e.images[vm.Name]; spec != nil {
+		m.Image, m.Readonly, m.ImageSubPath = spec, true, vm.SubPath
+	}
 	if !filepath.IsAbs(m.ContainerPath) {
 		m.ContainerPath = filepath.Join("/", m.ContainerPath)
 	}
@@ -196,6 +199,10 @@ func (e *execution) volumeMount(c *corev1.Container, i int, vars map[string]stri
 		if subPath, err = env.ExpandStrict(vm.SubPathExpr, vars); err != nil {
 			return nil, err
 		}
+	}
+	if m.Image != nil {
+		m.ImageSubPath = subPath
+		return m, nil
 	}
 	if subPath == "" {
 		return m, nil

@@ -22,7 +22,8 @@ type execution struct {
 	rt     *podRuntime
 	box    *sandbox // set once there is one
 	config *runtimeapi.PodSandboxConfig
-	again  time.Duration // when to come back for a back-off
+	again  time.Duration                    // when to come back for a back-off
+	images map[string]*runtimeapi.ImageSpec // volumes that are images and present, by name
 }
 
 // execute does what computeActions found. Volumes are mounted while the sandbox

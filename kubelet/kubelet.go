@@ -14,9 +14,11 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/periplus/periplus/base"
+	"github.com/periplus/periplus/kubelet/eviction"
 	"github.com/periplus/periplus/kubelet/image"
 	"github.com/periplus/periplus/kubelet/node"
 	"github.com/periplus/periplus/kubelet/probe"
+	"github.com/periplus/periplus/kubelet/shutdown"
 )
 
 // A Kubelet runs the pods of one node.
@@ -33,6 +35,8 @@ type Kubelet struct {
 	restarts    *backOff
 	node        *node.Node
 	probes      *probe.Prober
+	pressures   *pressures
+	shutdown    *shutdown.Shutdown
 
 	ctx   context.Context // of Run
 	tasks sync.WaitGroup  // workers and status writers
@@ -76,12 +80,20 @@ func New(cfg Config) (*Kubelet, error) {
 		nc.Dir = cfg.RootDir
 	}
 	nc.NetworkReady = k.setNetworkReady
+	nc.Problems = k.problems
+	nc.Withheld = k.withheld
+	nc.Tick = func(ctx context.Context) { k.pressures.begin(ctx) }
+	nc.Pressure = func() []corev1.NodeConditionType { return k.pressures.Conditions() }
 	n, err := node.New(nc)
 	if err != nil {
 		return nil, err
 	}
 	k.node = n
 	k.probes = newProber(k)
+	k.shutdown = newShutdown(k)
+	if k.pressures, err = newPressures(k); err != nil {
+		return nil, err
+	}
 	return k, nil
 }
 
@@ -101,6 +113,7 @@ func (k *Kubelet) Run(ctx context.Context) error {
 		base.Component{Name: "runtime events", Run: k.runEvents},
 		base.Component{Name: "pods", Run: k.runPods},
 		base.Component{Name: "static pods", Run: k.runStatic},
+		base.Component{Name: "shutdown", Run: k.shutdown.Run},
 	)
 	cancel()
 	k.probes.Close()
@@ -124,6 +137,19 @@ func (k *Kubelet) setNetworkReady(ready bool) {
 // Node returns the node's own object as the informer has it, or what the kubelet
 // last wrote; nil before registration.
 func (k *Kubelet) Node() *corev1.Node { return k.node.Current() }
+
+// problems are the kubelet's own reasons why the node is not ready.
+func (k *Kubelet) problems() []string {
+	if k.shutdown.Active() {
+		return []string{"node is shutting down"}
+	}
+	return nil
+}
+
+// withheld is what pods do not get of the node's capacity, besides reservations.
+func (k *Kubelet) withheld(capacity corev1.ResourceList) corev1.ResourceList {
+	return eviction.Reserve(k.pressures.thresholds, capacity)
+}
 
 // Registered is closed when the node's object exists in the API.
 func (k *Kubelet) Registered() <-chan struct{} { return k.node.Registered() }

@@ -34,6 +34,7 @@ type rig struct {
 	stop    func()
 	kubelet *kubelet.Kubelet
 	journal journal
+	more    func(*kubelet.Config) // changes the configuration
 }
 
 // bubble runs f in a synctest bubble with a rig that is not started.
@@ -53,7 +54,7 @@ func (r *rig) start() {
 	r.t.Helper()
 	factory := informers.NewSharedInformerFactory(r.client, 0)
 	pods, nodes := factory.Core().V1().Pods().Informer(), factory.Core().V1().Nodes().Informer()
-	k, err := kubelet.New(kubelet.Config{
+	config := kubelet.Config{
 		NodeName: "n1", Client: r.client, Pods: pods, NodeInformer: nodes,
 		Services: factory.Core().V1().Services().Lister(),
 		Runtime:  r.runtime, Images: r.images, Events: r.events, Journey: &r.journal,
@@ -62,7 +63,11 @@ func (r *rig) start() {
 		ClusterDNS: []string{"10.43.0.10"}, ResolvConf: filepath.Join(r.root, "resolv.conf"),
 		Node: node.Config{IPs: []net.IP{net.IPv4(192, 0, 2, 7)}, Capacity: corev1.ResourceList{
 			corev1.ResourceCPU: resource.MustParse("2"), corev1.ResourceMemory: resource.MustParse("4Gi")}},
-	})
+	}
+	if r.more != nil {
+		r.more(&config)
+	}
+	k, err := kubelet.New(config)
 	if err != nil {
 		r.t.Fatal(err)
 	}

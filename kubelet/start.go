@@ -67,6 +67,14 @@ func (e *execution) start(ctx context.Context, c *corev1.Container) error {
 		e.comeBack(imgErr.Again)
 		return nil
 	}
+	if imgErr := e.imageVolumes(ctx, c); imgErr != nil {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		w.state.waiting[c.Name] = waitReason{imgErr.Reason, imgErr.Message}
+		e.comeBack(imgErr.Again)
+		return nil
+	}
 	step := "image present"
 	if img.Pulled {
 		step = "image pulled"

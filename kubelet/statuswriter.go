@@ -276,7 +276,7 @@ func mergeStatus(old, want *corev1.PodStatus) *corev1.PodStatus {
 		out.Conditions = append(out.Conditions, c)
 	}
 	for _, c := range old.Conditions {
-		if !ownedConditions[c.Type] {
+		if !ownedConditions[c.Type] && conditions.Pod(want, c.Type) == nil {
 			out.Conditions = append(out.Conditions, c)
 		}
 	}

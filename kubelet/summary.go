@@ -13,6 +13,7 @@ import (
 
 	"github.com/periplus/periplus/cri"
 	"github.com/periplus/periplus/linux/machine"
+	"github.com/periplus/periplus/linux/pressure"
 )
 
 // Summary returns the answer of /stats/summary from the runtime's figures. Rates
@@ -48,12 +49,22 @@ func (k *Kubelet) summary(ctx context.Context, onlyCPUAndMemory bool) (*statsv1a
 		return nil, err
 	}
 	s := &statsv1alpha1.Summary{Node: k.nodeStats()}
+	var disk pressure.Filesystem
+	if !onlyCPUAndMemory {
+		disk = k.addNodeDisk(ctx, &s.Node)
+	}
+	k.addPodsContainer(&s.Node)
 	pods := map[string]*corev1.Pod{}
 	for _, p := range k.Pods() {
 		pods[string(p.UID)] = p
 	}
 	for _, p := range resp.Stats {
-		s.Pods = append(s.Pods, podStats(p, pods[p.GetAttributes().GetMetadata().GetUid()], onlyCPUAndMemory))
+		pod := pods[p.GetAttributes().GetMetadata().GetUid()]
+		st := podStats(p, pod, onlyCPUAndMemory)
+		if pod != nil && !onlyCPUAndMemory {
+			k.addDisk(&st, pod, disk)
+		}
+		s.Pods = append(s.Pods, st)
 	}
 	return s, nil
 }
@@ -98,9 +109,6 @@ func (k *Kubelet) nodeStats() statsv1alpha1.NodeStats {
 		Memory: &statsv1alpha1.MemoryStats{Time: now, AvailableBytes: &free, UsageBytes: &m.Used, WorkingSetBytes: &m.WorkingSet, RSSBytes: &m.Anonymous},
 		Swap:   &statsv1alpha1.SwapStats{Time: now, SwapUsageBytes: &m.SwapUsed, SwapAvailableBytes: &swapFree},
 	}
-	size, left := machine.Disk(k.cfg.RootDir)
-	capacity, available := uint64(max(0, size)), uint64(max(0, left))
-	n.Fs = &statsv1alpha1.FsStats{Time: now, CapacityBytes: &capacity, AvailableBytes: &available}
 	return n
 }
 

@@ -24,6 +24,7 @@ const (
 //	   └────────────► terminate ─► finish ◄────────────────┘
 func (w *worker) sync(ctx context.Context, pod *corev1.Pod, removed bool) (again time.Duration, done bool) {
 	s := &w.state
+	w.takeOrder()
 	if s.terminated {
 		return w.finish(ctx, pod, removed)
 	}

@@ -54,6 +54,7 @@ func (w *worker) terminate(ctx context.Context, pod *corev1.Pod, removed bool) (
 		return w.failed(pod, "cannot release a pod's resources", err), false
 	}
 	w.setAdmitted(nil)
+	w.tellEnd()
 	w.k.roomFreed()
 	w.step(pod, "stopped", began, nil)
 	s.failures = 0
@@ -106,6 +107,7 @@ func (w *worker) finish(ctx context.Context, pod *corev1.Pod, removed bool) (aga
 		s.deleted = true
 	}
 	if !removed {
+		w.cleared(ctx, pod)
 		return 0, false // it is kept: finished, or finalizers hold it
 	}
 	if err := w.k.removeAll(ctx, s.runtime); err != nil {

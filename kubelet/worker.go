@@ -32,6 +32,10 @@ type worker struct {
 	ips     []string           // the pod's addresses, for other goroutines
 
 	admitted     *corev1.Pod              // while the pod has its share of the node
+	ordered      *cause                   // the node wants the pod to end
+	orderTaken   bool                     // and the worker knows
+	removeDead   []chan struct{}          // to be closed when a finished pod's containers are removed
+	endings      []chan struct{}          // to be closed when nothing of the pod runs any more
 	waitsForRoom bool                     // a resize is deferred until another pod goes
 	boxID        string                   // the ready sandbox
 	live         map[string]bool          // running containers
@@ -60,6 +64,7 @@ type podState struct {
 	refreshed   *corev1.Pod               // whose labels and annotations the volumes show
 	networkTold bool                      // the NetworkNotReady event was sent
 	resize      resizing
+	removeDead  []chan struct{} // asked for by removeDead
 }
 
 // waitReason is a container's waiting state.
@@ -70,7 +75,8 @@ type cause struct {
 	phase           corev1.PodPhase
 	reason, message string
 	grace           *int64
-	rejected        bool // nothing of the pod ever ran here
+	rejected        bool                 // nothing of the pod ever ran here
+	condition       *corev1.PodCondition // that goes with it, if any
 }
 
 func newWorker(k *Kubelet, uid types.UID) *worker {

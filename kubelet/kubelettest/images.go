@@ -2,6 +2,8 @@ package kubelettest
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"sync"
 
 	"google.golang.org/grpc/codes"
@@ -78,4 +80,24 @@ func (i *Images) ListImages(context.Context, *runtimeapi.ListImagesRequest) (*ru
 		out.Images = append(out.Images, &runtimeapi.Image{Id: name, RepoTags: []string{name}, Size: 42})
 	}
 	return out, nil
+}
+
+// RemoveImage implements cri.Images.
+func (i *Images) RemoveImage(_ context.Context, req *runtimeapi.RemoveImageRequest) (*runtimeapi.RemoveImageResponse, error) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	delete(i.present, req.Image.Image)
+	return &runtimeapi.RemoveImageResponse{}, nil
+}
+
+// ImageFsInfo implements cri.Images: it does not know where its images are.
+func (i *Images) ImageFsInfo(context.Context, *runtimeapi.ImageFsInfoRequest) (*runtimeapi.ImageFsInfoResponse, error) {
+	return &runtimeapi.ImageFsInfoResponse{}, nil
+}
+
+// Names returns the images that are present.
+func (i *Images) Names() []string {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return slices.Sorted(maps.Keys(i.present))
 }

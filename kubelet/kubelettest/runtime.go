@@ -263,3 +263,8 @@ func matches(labels, selector map[string]string) bool {
 }
 
 func clone(m map[string]string) map[string]string { return maps.Clone(m) }
+
+// ListPodSandboxStats implements cri.Runtime: pods use nothing.
+func (r *Runtime) ListPodSandboxStats(context.Context, *runtimeapi.ListPodSandboxStatsRequest) (*runtimeapi.ListPodSandboxStatsResponse, error) {
+	return &runtimeapi.ListPodSandboxStatsResponse{}, nil
+}

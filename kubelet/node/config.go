@@ -1,6 +1,7 @@
 package node
 
 import (
+	"context"
 	"errors"
 	"log/slog"
 	"net"
@@ -38,8 +39,14 @@ type Config struct {
 
 	// Capacity replaces what is measured, resource by resource.
 	Capacity corev1.ResourceList
-	// Reserved is withheld from pods. Default: 100Mi of memory and a tenth of the disk.
+	// Reserved is kept for the system and for Kubernetes itself. Withheld says what else
+	// of the capacity pods do not get. Together they are at most what there is.
 	Reserved corev1.ResourceList
+	Withheld func(capacity corev1.ResourceList) corev1.ResourceList
+	// Devices are what device plug-ins offer: capacity and what of it is healthy. Nil: none.
+	Devices func() (capacity, allocatable corev1.ResourceList)
+	// Problems are reasons besides the runtime's why the node is not ready.
+	Problems func() []string
 	MaxPods  int
 	// Dir is on the disk that pods use.
 	Dir string
@@ -49,6 +56,11 @@ type Config struct {
 	StatusEvery   time.Duration // default 5 min: of a status without news
 	// VolumesInUse lists the attachable volumes that are or may be mounted here; nil: none.
 	VolumesInUse func() []corev1.UniqueVolumeName
+	// Tick is called at the times at which the lease is renewed, also while the API is
+	// away: for what has to be looked at now and then. Pressure returns the conditions
+	// of want that hold. Nil: neither.
+	Tick     func(context.Context)
+	Pressure func() []corev1.NodeConditionType
 	// NetworkReady is told whether pods can get a network.
 	NetworkReady func(bool)
 }
@@ -89,6 +101,18 @@ func (c *Config) withDefaults() error {
 	}
 	if c.StatusEvery == 0 {
 		c.StatusEvery = 5 * time.Minute
+	}
+	if c.Withheld == nil {
+		c.Withheld = func(corev1.ResourceList) corev1.ResourceList { return nil }
+	}
+	if c.Problems == nil {
+		c.Problems = func() []string { return nil }
+	}
+	if c.Tick == nil {
+		c.Tick = func(context.Context) {}
+	}
+	if c.Pressure == nil {
+		c.Pressure = func() []corev1.NodeConditionType { return nil }
 	}
 	if c.NetworkReady == nil {
 		c.NetworkReady = func(bool) {}

@@ -19,6 +19,9 @@ var transitions = []struct {
 	{corev1.NodeReady, "NodeReady", "NodeNotReady", "NodeNotReady"},
 }
 
+// Event records an event about the node for others.
+func (n *Node) Event(kind, reason, message string) { n.event(kind, reason, message) }
+
 // event records an event about the node. Like upstream's its object has the
 // node's name for a UID, which is where people's tools look for it.
 func (n *Node) event(kind, reason, message string) {

@@ -21,6 +21,7 @@ func (n *Node) keepLease(ctx context.Context) {
 		retry = 200 * time.Millisecond
 	)
 	for {
+		n.tick(ctx)
 		next, err := n.renew(ctx, lease)
 		if err == nil {
 			lease, retry = next, 200*time.Millisecond
@@ -46,6 +47,16 @@ func (n *Node) keepLease(ctx context.Context) {
 			retry = min(2*retry, 7*time.Second)
 		}
 	}
+}
+
+// tick calls Tick, not more often than the lease is renewed.
+func (n *Node) tick(ctx context.Context) {
+	now := time.Now()
+	if now.Sub(n.ticked) < n.cfg.RenewEvery*9/10 {
+		return
+	}
+	n.ticked = now
+	n.cfg.Tick(ctx)
 }
 
 // renew renews last, or what it finds, or creates the lease.

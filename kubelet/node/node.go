@@ -42,6 +42,7 @@ type Node struct {
 	podCIDR string // what the runtime was told
 	version *runtimeapi.VersionResponse
 	written time.Time // of the last status
+	ticked  time.Time // when Tick was last called; of register, then of keepLease
 }
 
 // New returns a Node that does nothing until Run.
@@ -165,6 +166,7 @@ func (n *Node) seen(obj any) {
 func (n *Node) register(ctx context.Context) error {
 	delay := 100 * time.Millisecond
 	for {
+		n.tick(ctx)
 		err := n.tryRegister(ctx)
 		if err == nil || ctx.Err() != nil {
 			return nil

@@ -16,6 +16,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/periplus/periplus/linux/machine"
+	"github.com/periplus/periplus/linux/pressure"
 )
 
 // Limits of status.images.
@@ -62,20 +63,36 @@ func (n *Node) status(ctx context.Context, node *corev1.Node) *corev1.NodeStatus
 		}
 	}
 	problems, networkReady := runtimeProblems(resp, err)
+	problems = append(problems, n.cfg.Problems()...)
 	n.cfg.NetworkReady(networkReady)
 
 	set := func(kind corev1.NodeConditionType, status corev1.ConditionStatus, reason, message string) {
 		setCondition(st, corev1.NodeCondition{Type: kind, Status: status, Reason: reason, Message: message})
 	}
-	set(corev1.NodeMemoryPressure, corev1.ConditionFalse, "KubeletHasSufficientMemory", "kubelet has sufficient memory available")
-	set(corev1.NodeDiskPressure, corev1.ConditionFalse, "KubeletHasNoDiskPressure", "kubelet has no disk pressure")
-	set(corev1.NodePIDPressure, corev1.ConditionFalse, "KubeletHasSufficientPID", "kubelet has sufficient PID available")
+	under := n.cfg.Pressure()
+	for _, p := range pressureTexts {
+		if slices.Contains(under, p.kind) {
+			set(p.kind, corev1.ConditionTrue, p.reason, p.message)
+		} else {
+			set(p.kind, corev1.ConditionFalse, p.noReason, p.noMessage)
+		}
+	}
 	if len(problems) == 0 {
 		set(corev1.NodeReady, corev1.ConditionTrue, "KubeletReady", "kubelet is posting ready status")
 	} else {
 		set(corev1.NodeReady, corev1.ConditionFalse, "KubeletNotReady", strings.Join(problems, ", "))
 	}
 	return st
+}
+
+// pressureTexts are the conditions of want, as they hold and as they do not.
+var pressureTexts = []struct {
+	kind                                 corev1.NodeConditionType
+	reason, message, noReason, noMessage string
+}{
+	{corev1.NodeMemoryPressure, "KubeletHasInsufficientMemory", "kubelet has insufficient memory available", "KubeletHasSufficientMemory", "kubelet has sufficient memory available"},
+	{corev1.NodeDiskPressure, "KubeletHasDiskPressure", "kubelet has disk pressure", "KubeletHasNoDiskPressure", "kubelet has no disk pressure"},
+	{corev1.NodePIDPressure, "KubeletHasInsufficientPID", "kubelet has insufficient PID available", "KubeletHasSufficientPID", "kubelet has sufficient PID available"},
 }
 
 func runtimeProblems(resp *runtimeapi.StatusResponse, err error) (problems []string, networkReady bool) {
@@ -117,24 +134,34 @@ func (n *Node) resources() (capacity, allocatable corev1.ResourceList) {
 		corev1.ResourceEphemeralStorage: *resource.NewQuantity(disk, resource.BinarySI),
 		corev1.ResourcePods:             *resource.NewQuantity(int64(n.cfg.MaxPods), resource.DecimalSI),
 	}
-	maps.Copy(capacity, n.cfg.Capacity)
-	reserved := n.cfg.Reserved
-	if reserved == nil {
-		reserved = corev1.ResourceList{
-			corev1.ResourceMemory:           *resource.NewQuantity(100<<20, resource.BinarySI),
-			corev1.ResourceEphemeralStorage: *resource.NewQuantity(disk/10, resource.BinarySI),
-		}
+	pages := pressure.HugePages()
+	for size, total := range pages {
+		capacity[corev1.ResourceName(corev1.ResourceHugePagesPrefix+size)] = *resource.NewQuantity(total, resource.BinarySI)
 	}
+	maps.Copy(capacity, n.cfg.Capacity)
+	withheld := n.cfg.Withheld(capacity)
 	allocatable = corev1.ResourceList{}
 	for name, q := range capacity {
 		v := q.DeepCopy()
-		if r, ok := reserved[name]; ok {
-			v.Sub(r)
-			if v.Sign() < 0 {
-				v.Set(0)
+		for _, less := range []corev1.ResourceList{n.cfg.Reserved, withheld} {
+			if r, ok := less[name]; ok {
+				v.Sub(r)
 			}
 		}
+		if name == corev1.ResourceMemory {
+			for _, total := range pages { // nobody else's
+				v.Sub(*resource.NewQuantity(total, resource.BinarySI))
+			}
+		}
+		if v.Sign() < 0 {
+			v.Set(0)
+		}
 		allocatable[name] = v
+	}
+	if n.cfg.Devices != nil {
+		have, healthy := n.cfg.Devices()
+		maps.Copy(capacity, have)
+		maps.Copy(allocatable, healthy)
 	}
 	return capacity, allocatable
 }

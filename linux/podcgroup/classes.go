@@ -19,6 +19,14 @@ func (t *Tree) Limit(milliCPU, memory int64) {
 	}
 }
 
+// LimitPids bounds the processes of each pod; 0 or less is no bound. It takes effect
+// with the next pod.
+func (t *Tree) LimitPids(most int64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.pids = max(0, most)
+}
+
 // shareOut keeps the processors' division among the classes: BestEffort gets what
 // is left over, Burstable what its pods requested together.
 func (t *Tree) shareOut(pod *corev1.Pod) error {

@@ -34,6 +34,7 @@ type Tree struct {
 	node      limits              // of all pods together
 	burstable int64               // shares that the class has; 0: not set yet
 	prepared  bool                // the shared parents have their limits
+	pids      int64               // how many processes a pod may have; 0: not bounded
 }
 
 // New returns the Tree below root ("/" if empty) of the machine's cgroup file system.
@@ -92,6 +93,11 @@ func (t *Tree) Ensure(pod *corev1.Pod) (string, error) {
 	defer t.mu.Unlock()
 	if err := t.mkdirAll(parent); err != nil {
 		return "", fmt.Errorf("making the cgroup of pod %s: %w", pod.UID, err)
+	}
+	if t.pids > 0 {
+		if err := t.set("pids", parent, "pids.max", strconv.FormatInt(t.pids, 10)); err != nil {
+			return "", fmt.Errorf("limiting the processes of pod %s: %w", pod.UID, err)
+		}
 	}
 	if err := t.limit(parent, limitsOf(pod)); err != nil {
 		return "", fmt.Errorf("limiting the cgroup of pod %s: %w", pod.UID, err)
@@ -171,18 +177,21 @@ func (t *Tree) handDown(dir string) error {
 	return os.WriteFile(filepath.Join(dir, "cgroup.subtree_control"), []byte(strings.Join(add, " ")), 0o644) //nolint:gosec // a kernel file
 }
 
-func (t *Tree) limit(parent string, l limits) error {
-	set := func(controller, file, value string) error {
-		dir := filepath.Join(t.mountPoint, controller, parent)
-		if t.unified {
-			dir = filepath.Join(t.mountPoint, parent)
-		}
-		path := filepath.Join(dir, file)
-		if _, err := os.Stat(path); err != nil {
-			return nil // the controller is not there
-		}
-		return os.WriteFile(path, []byte(value), 0o644) //nolint:gosec // a kernel file
+// set writes one file of a cgroup, if the machine has its controller.
+func (t *Tree) set(controller, parent, file, value string) error {
+	dir := filepath.Join(t.mountPoint, controller, parent)
+	if t.unified {
+		dir = filepath.Join(t.mountPoint, parent)
 	}
+	path := filepath.Join(dir, file)
+	if _, err := os.Stat(path); err != nil {
+		return nil // the controller is not there
+	}
+	return os.WriteFile(path, []byte(value), 0o644) //nolint:gosec // a kernel file
+}
+
+func (t *Tree) limit(parent string, l limits) error {
+	set := func(controller, file, value string) error { return t.set(controller, parent, file, value) }
 	str := func(v int64) string { return strconv.FormatInt(v, 10) }
 	if t.unified {
 		quota, memory := "max", "max"

@@ -6,6 +6,7 @@ import (
 	"github.com/periplus/periplus/volume/downwardapi"
 	"github.com/periplus/periplus/volume/emptydir"
 	"github.com/periplus/periplus/volume/hostpath"
+	"github.com/periplus/periplus/volume/image"
 	"github.com/periplus/periplus/volume/local"
 	"github.com/periplus/periplus/volume/projected"
 	"github.com/periplus/periplus/volume/secret"
@@ -19,6 +20,7 @@ func Plugins(others ...volume.Plugin) []volume.Plugin {
 		downwardapi.New(),
 		emptydir.New(),
 		hostpath.New(),
+		image.New(),
 		projected.New(),
 		secret.New(),
 		local.New(),
