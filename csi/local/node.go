@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/periplus/periplus/base"
 	"github.com/periplus/periplus/linux/disk"
 	"github.com/periplus/periplus/linux/loop"
 	"github.com/periplus/periplus/linux/mount"
@@ -109,6 +110,15 @@ func (s *Server) mountImage(ctx context.Context, r *record, image, dir string, m
 		return err
 	}
 	defer f.Close() //nolint:errcheck // the mount holds the device
+	if len(devices) > 0 {
+		// A device of the last mount that is not gone yet: it is as large as its image was.
+		if err := loop.Grow(f.Name()); err != nil {
+			return err
+		}
+		if err := disk.GrowOffline(ctx, f.Name()); err != nil {
+			s.config.Log.Warn("the file system of a volume does not grow", base.KeyName, r.id, base.KeyError, err)
+		}
+	}
 	err = disk.Mount(f.Name(), dir, r.FSType, m.GetMountFlags())
 	if err != nil && disk.Damaged(err) && r.FSType == "ext4" {
 		if e := disk.Repair(ctx, f.Name(), true); e != nil {

@@ -99,6 +99,16 @@ func ext4Size(path string) (int64, error) {
 	return blocks << (10 + binary.LittleEndian.Uint32(super[24:])), nil
 }
 
+// size is how many bytes a file or a block device holds.
+func size(path string) (int64, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return 0, err
+	}
+	defer f.Close() //nolint:errcheck // only read
+	return f.Seek(0, io.SeekEnd)
+}
+
 // GrowOffline makes an ext4 file system that is not mounted as large as its
 // file. It does nothing when it is already, or is no ext4.
 func GrowOffline(ctx context.Context, path string) error {
@@ -106,13 +116,13 @@ func GrowOffline(ctx context.Context, path string) error {
 	if err != nil || kind != "ext4" {
 		return err
 	}
-	st, err := os.Stat(path)
+	room, err := size(path)
 	if err != nil {
 		return err
 	}
 	have, err := ext4Size(path)
 	// A last piece that is less than a block group's tables cannot be used.
-	if err != nil || st.Size()-have < 1<<20 {
+	if err != nil || room-have < 1<<20 {
 		return err
 	}
 	program, err := look("resize2fs")
