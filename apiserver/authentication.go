@@ -27,7 +27,7 @@ func (s *Server) authentication() (*all.Authentication, error) {
 			CA: t.ProxyCA, Names: t.ProxyNames, Users: t.UserHeaders, UIDs: t.UIDHeaders, Groups: t.GroupHeaders, ExtraPrefixes: t.ExtraPrefixes,
 		}
 	}
-	return all.New(all.Config{Options: o, Issuer: c.Issuer, Signer: c.ServiceAccountKey, ClientCAs: c.ClientCAs, Objects: s.rest, Used: s.noteUse, Log: c.Log})
+	return all.New(all.Config{Options: o, Issuer: c.Issuer, Signer: c.ServiceAccountKey, ClientCAs: c.ClientCAs, Objects: s.rest, Metrics: s.measure, Used: s.noteUse, Log: c.Log})
 }
 
 // Authentication is how senders are known, for those who reload parts of it.

@@ -81,12 +81,12 @@ func TestFairness(t *testing.T) {
 			t.Errorf("jane: %d %v", w.Code, w.Header())
 		}
 		metrics := send(t, s, http.MethodGet, "/metrics", "", nil).Body.String()
-		for _, want := range []string{`apiserver_flowcontrol_rejected_requests_total{priority_level="global-default",reason="queue-full"}`, `apiserver_flowcontrol_current_inqueue_requests{priority_level="global-default"}`, `apiserver_flowcontrol_nominal_limit_seats{priority_level="workload-low"}`} {
+		for _, want := range []string{`apiserver_flowcontrol_rejected_requests_total{flow_schema="global-default",priority_level="global-default",reason="queue-full"}`, `apiserver_flowcontrol_current_inqueue_requests{flow_schema="global-default",priority_level="global-default"}`, `apiserver_flowcontrol_nominal_limit_seats{priority_level="workload-low"}`} {
 			if !strings.Contains(metrics, want) {
 				t.Errorf("/metrics lacks %s", want)
 			}
 		}
-		if dump := send(t, s, http.MethodGet, "/debug/api_priority_and_fairness/dump_priority_levels", "", nil).Body.String(); !strings.Contains(dump, "exempt, <none>") {
+		if dump := send(t, s, http.MethodGet, "/debug/api_priority_and_fairness/dump_priority_levels", "", nil).Body.String(); !strings.Contains(dump, "\nexempt,") {
 			t.Errorf("%s", dump)
 		}
 		close(free)

@@ -236,11 +236,18 @@ func (s *controlPlane) reloadFiles(ctx context.Context) error {
 		}
 		return s.api.TrustClients(ctx, roots, text)
 	})
-	if s.config.EncryptionReload {
-		add(s.config.EncryptionFile, func() error { return s.api.Encryption().Reload() })
+	counted := func(what string, reload func() error) func() error {
+		return func() error {
+			err := reload()
+			s.api.Metrics().Reloaded(what, s.advertise().String(), err)
+			return err
+		}
 	}
-	add(s.config.StructuredConfig, s.api.Authentication().Reload)
-	add(s.config.AuthorizationConfig.ConfigFile, s.api.Authorization().Reload)
+	if s.config.EncryptionReload {
+		add(s.config.EncryptionFile, counted("encryption", func() error { return s.api.Encryption().Reload() }))
+	}
+	add(s.config.StructuredConfig, counted("authentication", s.api.Authentication().Reload))
+	add(s.config.AuthorizationConfig.ConfigFile, counted("authorization", s.api.Authorization().Reload))
 	return watchFiles(ctx, files, func(path string) {
 		if err := react[path](); err != nil {
 			log.Error("a changed file is not in force", base.KeyPath, path, base.KeyError, err)

@@ -48,7 +48,7 @@ func begin(c *Config, log *slog.Logger) (*controlPlane, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &controlPlane{config: c, log: log, nodeIP: ip, record: journey.Discard}, nil
+	return &controlPlane{config: c, log: log, nodeIP: ip, record: journey.Discard, metrics: newProcessMetrics()}, nil
 }
 
 func runEtcd(ctx context.Context, c *Config, log *slog.Logger, progress Progress) error {

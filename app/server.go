@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"syscall"
+	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"k8s.io/client-go/informers"
@@ -51,6 +52,8 @@ type controlPlane struct {
 	connect func(component string) (*restclient.Config, error)
 	// shared are the informers of all components in this process.
 	shared informers.SharedInformerFactory
+	// metrics are those of this process's other components.
+	metrics *processMetrics
 	// mesh is nil where there is none.
 	mesh *meshSwitch
 }
@@ -127,7 +130,9 @@ func (s *controlPlane) apiStage() stage {
 			return err
 		}
 		s.api, err = apiserver.New(apiserver.Config{
-			Admission:  plugins,
+			Admission: plugins,
+			Metrics:   s.metrics, MaxInFlight: s.config.MaxInFlight, MaxMutatingInFlight: s.config.MaxMutatingInFlight, NoFairness: !s.config.Fairness,
+			RequestTimeout: s.config.RequestTimeout.Duration, MinRequestTimeout: time.Duration(s.config.MinRequestTimeout) * time.Second,
 			Encryption: s.config.EncryptionConfig.options(), Authentication: authentication, Trust: trust, ProxyClient: proxy, AggregateByClusterIP: !s.config.AggregatorRouting,
 			Store: s.store, Version: Version,
 			Advertise:    s.advertise(),
@@ -216,7 +221,7 @@ func (s *controlPlane) controllersStage() stage {
 			ConfigFor: func(name string) *restclient.Config {
 				return each(s, name, func(c *restclient.Config) (*restclient.Config, error) { return c, nil })
 			},
-			Events: broadcaster, Journey: s.record,
+			Events: broadcaster, Journey: s.record, Metrics: s.metrics.queues,
 			Log: s.log.With(base.KeyComponent, "controllers"),
 			Options: controllers.Options{
 				ClusterCIDRs: []string{s.config.ClusterCIDR}, ServiceCIDRs: []string{s.config.ServiceCIDR}, RootCA: s.id.ca.PEM, LegacyToken: s.legacyToken, SigningCert: s.id.ca.PEM, SigningKey: s.id.ca.KeyPEM(),

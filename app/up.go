@@ -74,7 +74,7 @@ func Up(ctx context.Context, c *Config, log *slog.Logger, progress Progress) err
 		return err
 	}
 	spans := journey.NewLog()
-	s := &controlPlane{config: c, log: log, nodeIP: ip, id: id, spans: spans, record: spans}
+	s := &controlPlane{config: c, log: log, nodeIP: ip, id: id, spans: spans, record: spans, metrics: newProcessMetrics()}
 	if s.quorum, err = s.member(); err != nil {
 		return err
 	}

@@ -84,7 +84,7 @@ func newSetup(env *Env, name string) *Setup {
 	return &Setup{
 		Env:      env,
 		Client:   env.ClientFor(name),
-		Queue:    newQueue(env.Clock),
+		Queue:    newQueue(env.Clock, env.Metrics.queue(name)),
 		Recorder: env.Events.NewRecorder(scheme.Scheme, corev1.EventSource{Component: eventComponent(name)}),
 		Log:      env.Log.With(base.KeyComponent, name),
 		name:     name,

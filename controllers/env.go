@@ -48,6 +48,9 @@ type Env struct {
 	// Events makes event recorders; a record.EventBroadcaster is one. Nil drops events.
 	Events EventSource
 
+	// Metrics measure the work queues; nil measures nothing.
+	Metrics *Metrics
+
 	Journey journey.Recorder           // nil means journey.Discard
 	Clock   clock.WithDelayedExecution // nil means the real one
 	Log     *slog.Logger               // nil means slog.Default()

@@ -20,6 +20,7 @@ const (
 type Queue struct {
 	queue workqueue.TypedInterface[Key]
 	clock clock.WithDelayedExecution
+	seen  *measuredQueue // nil: nobody wants to know
 
 	mu       sync.Mutex // guards what follows
 	failures map[Key]int
@@ -29,9 +30,14 @@ type Queue struct {
 
 type delay struct{ timer clock.Timer }
 
-func newQueue(c clock.WithDelayedExecution) *Queue {
+func newQueue(c clock.WithDelayedExecution, seen *measuredQueue) *Queue {
+	config := workqueue.TypedQueueConfig[Key]{}
+	if seen != nil {
+		config.Queue = seen
+	}
 	return &Queue{
-		queue:    workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[Key]{}),
+		queue:    workqueue.NewTypedWithConfig(config),
+		seen:     seen,
 		clock:    c,
 		failures: map[Key]int{},
 		delayed:  map[Key]*delay{},
@@ -65,6 +71,7 @@ func (q *Queue) waitLocked(key Key, d time.Duration) {
 
 // retry has key reconciled again after a back-off that doubles with every failure.
 func (q *Queue) retry(key Key) {
+	q.seen.retried()
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	n := q.failures[key]

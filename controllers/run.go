@@ -103,6 +103,7 @@ func (q *Queue) process(ctx context.Context, log *slog.Logger, reconciler Reconc
 		return false
 	}
 	defer q.queue.Done(key)
+	defer q.seen.done(key)
 	after, err := guarded(ctx, reconciler, key)
 	switch {
 	case err != nil && ctx.Err() != nil:

@@ -1,6 +1,8 @@
 package measure
 
 import (
+	"crypto/sha256"
+	"fmt"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -14,11 +16,27 @@ type others struct {
 	conversions    *metric.Counters
 	conversionTook *metric.Histograms
 	crdConversions *metric.Histograms
+	reloads        map[string]reloads // by what is configured
 	unavailable    *metric.Counters
 }
 
+// reloads are of one configuration file.
+type reloads struct {
+	count *metric.Counters
+	last  *metric.Gauges
+}
+
 func newOthers(s *metric.Set) others {
+	of := []string{"status", "apiserver_id_hash"}
+	files := map[string]reloads{}
+	for name, level := range map[string]metric.Level{"authentication": metric.Beta, "authorization": metric.Beta, "encryption": metric.Alpha} {
+		files[name] = reloads{
+			s.Counter(level, "apiserver_"+name+"_config_controller_automatic_reloads_total", "Total number of automatic reloads of "+name+" configuration split by status and apiserver identity.", of...),
+			s.Gauge(level, "apiserver_"+name+"_config_controller_automatic_reload_last_timestamp_seconds", "Timestamp of the last automatic reload of "+name+" configuration split by status and apiserver identity.", of...),
+		}
+	}
 	return others{
+		reloads:     files,
 		handshakes:  s.Counter(metric.Alpha, "apiserver_tls_handshake_errors_total", "Number of requests dropped with 'TLS handshake error from' error"),
 		conversions: s.Counter(metric.Alpha, "apiserver_conversion_webhook_request_total", "Counter for conversion webhook requests with success/failure and failure error type", "result", "failure_type"),
 		conversionTook: s.Histogram(metric.Alpha, "apiserver_conversion_webhook_duration_seconds", "Conversion webhook request latency",
@@ -58,4 +76,18 @@ func (m *Metrics) Unavailable(name, reason string) {
 	if m != nil {
 		m.unavailable.Of(metric.Labels{name, reason}).Inc()
 	}
+}
+
+// Reloaded counts a configuration file that was read again: that of authentication,
+// authorization or encryption. server names the API server.
+func (m *Metrics) Reloaded(what, server string, err error) {
+	if m == nil {
+		return
+	}
+	l := metric.Labels{"success", fmt.Sprintf("sha256:%x", sha256.Sum256([]byte(server)))}
+	if err != nil {
+		l[0] = "failure"
+	}
+	m.reloads[what].count.Of(l).Inc()
+	m.reloads[what].last.Of(l).SetToCurrentTime()
 }

@@ -215,6 +215,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) error {
 	}
 	if text := e.view.Deprecated; text != "" {
 		request.Warn(r.Context(), text)
+		request.Metrics(r.Context()).Deprecated(info.Group, info.Version, info.Resource, info.Subresource, removedIn(text))
 	}
 	if extra != nil {
 		if err := s.admitConnection(r.Context(), r.URL.Query(), info, e.objects, extra); err != nil {

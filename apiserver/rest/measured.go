@@ -2,6 +2,7 @@ package rest
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/periplus/periplus/apiserver/request"
@@ -40,4 +41,15 @@ func (wr *watcher) measureBegin() {
 		scope = "namespace"
 	}
 	s.Metrics.WatchList(wr.e.gvr.Group, wr.e.gvr.Version, wr.e.gvr.Resource, scope, time.Since(s.Received))
+}
+
+// removedIn reads the release in which a version goes out of what clients are told of it
+// ("v1beta1 Thing is deprecated in v1.30+, unavailable in v1.40+"); "" if it says nothing.
+func removedIn(text string) string {
+	_, after, ok := strings.Cut(text, "unavailable in v")
+	if !ok {
+		return ""
+	}
+	release, _, _ := strings.Cut(after, "+")
+	return release
 }

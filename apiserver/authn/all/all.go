@@ -22,6 +22,7 @@ import (
 	"github.com/periplus/periplus/apiserver/authn/serviceaccount"
 	"github.com/periplus/periplus/apiserver/authn/static"
 	"github.com/periplus/periplus/apiserver/authn/webhook"
+	"github.com/periplus/periplus/apiserver/measure"
 	"github.com/periplus/periplus/apiserver/registry"
 )
 
@@ -61,6 +62,8 @@ type Config struct {
 	Signer    crypto.Signer
 	ClientCAs *x509.CertPool
 	Objects   registry.Reader
+	// Metrics count uses of tokens; may be nil.
+	Metrics *measure.Metrics
 	// Used is told of Secrets whose tokens are used; may be nil.
 	Used func(ctx context.Context, secret *corev1.Secret, day string)
 	Log  *slog.Logger
@@ -89,7 +92,7 @@ func New(c Config) (*Authentication, error) {
 		signer = c.Signer
 	}
 	accounts, err := serviceaccount.New(serviceaccount.Config{
-		Issuers: c.Issuers, Audiences: c.Audiences, Signer: signer, Keys: keys, Objects: c.Objects, Used: c.Used,
+		Issuers: c.Issuers, Audiences: c.Audiences, Signer: signer, Keys: keys, Objects: c.Objects, Metrics: c.Metrics, Used: c.Used,
 		MaxLifetime: c.MaxTokenLifetime, Extend: c.ExtendTokens,
 	})
 	if err != nil {

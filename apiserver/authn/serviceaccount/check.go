@@ -42,6 +42,7 @@ func (t *Tokens) AuthenticateToken(ctx context.Context, raw string) (*authentica
 		if err != nil {
 			return nil, false, err
 		}
+		t.config.Metrics.LegacyToken()
 		return &authenticator.Response{User: info.UserInfo(), Audiences: audiences}, true, nil
 	}
 	audiences := authenticator.Audiences(c.Audience).Intersect(wanted)
@@ -50,6 +51,11 @@ func (t *Tokens) AuthenticateToken(ctx context.Context, raw string) (*authentica
 	}
 	if err := t.alive(&c.Kubernetes); err != nil {
 		return nil, false, err
+	}
+	if late := c.Kubernetes.WarnAfter; late != nil && t.config.Now().After(late.Time) {
+		t.config.Metrics.StaleToken()
+	} else {
+		t.config.Metrics.ValidToken()
 	}
 	return &authenticator.Response{User: c.info().UserInfo(), Audiences: audiences}, true, nil
 }

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/lru"
 
+	"github.com/periplus/periplus/apiserver/measure"
 	"github.com/periplus/periplus/apiserver/registry"
 )
 
@@ -67,6 +68,8 @@ type Config struct {
 	// not read the file again are told of, not locked out.
 	Extend bool
 	Now    func() time.Time
+	// Metrics count uses; may be nil.
+	Metrics *measure.Metrics
 }
 
 // remembered bounds how many tokens' signatures are remembered.
