@@ -36,6 +36,7 @@ import (
 	"github.com/periplus/periplus/controllers/servicecidr"
 	"github.com/periplus/periplus/controllers/servicelb"
 	"github.com/periplus/periplus/controllers/statefulset"
+	"github.com/periplus/periplus/controllers/storageversionmigrator"
 	"github.com/periplus/periplus/controllers/tainteviction"
 	"github.com/periplus/periplus/controllers/tokencleaner"
 	"github.com/periplus/periplus/controllers/trustbundlepublisher"
@@ -85,5 +86,6 @@ func Controllers() []controllers.Controller {
 		servicelb.Controller(),
 		servicecidr.Controller(),
 		validatingpolicystatus.Controller(),
+		storageversionmigrator.Controller(),
 	}
 }
