@@ -33,6 +33,7 @@ func (s *Server) Metrics() *measure.Metrics { return s.measure }
 func (s *Server) readings(disk store.Store) {
 	s.cacheReadings()
 	s.processReadings()
+	s.auditReadings()
 	if sizer, ok := disk.(store.Sizer); ok {
 		size := s.measure.Desc(metric.Stable, "gauge", "apiserver_storage_size_bytes", "Size of the storage database file physically allocated in bytes.", "storage_cluster_id")
 		s.measure.MustRegister(&metric.Reading{Descs: []*prometheus.Desc{size}, Read: func(out chan<- prometheus.Metric) {

@@ -32,8 +32,26 @@ type Auditor struct {
 
 // Counts are what the metrics apiserver_audit_… show.
 type Counts struct {
-	Events, Errors, Rejected               atomic.Int64
+	Events, Rejected                       atomic.Int64
 	None, Metadata, Request, WithResponses atomic.Int64 // requests by level
+	// Errors are events that got lost: on their way into the log, to the webhook, and
+	// because too many waited.
+	Errors struct{ Log, Webhook, Buffered atomic.Int64 }
+}
+
+// counted is a sink whose failures are counted.
+type counted struct {
+	Sink
+	lost *atomic.Int64
+}
+
+// Write implements Sink.
+func (c counted) Write(events ...*auditv1.Event) error {
+	err := c.Sink.Write(events...)
+	if err != nil {
+		c.lost.Add(int64(len(events)))
+	}
+	return err
 }
 
 // A Sink takes events. Write may be called concurrently; events are not modified.
@@ -58,25 +76,22 @@ func New(o Options, log *slog.Logger) (*Auditor, error) {
 	if err != nil {
 		return nil, err
 	}
-	var sinks []Sink
-	strict := false
+	a := Make(policy, false, log)
 	if o.LogPath != "" {
-		file, err := openLog(&o)
+		file, err := openLog(&o, log)
 		if err != nil {
 			return nil, fmt.Errorf("audit-log-path: %w", err)
 		}
-		sinks = append(sinks, o.queued(file, o.LogMode, log))
-		strict = o.LogMode == modeStrict
+		a.add(counted{file, &a.Counts.Errors.Log}, o.LogMode, batching{o.LogBuffer, o.LogBatch, o.LogWait.Duration, o.LogThrottle, o.LogQPS, o.LogBurst})
 	}
 	if o.WebhookConfig != "" {
 		hook, err := openWebhook(&o, log)
 		if err != nil {
 			return nil, fmt.Errorf("audit-webhook-config-file: %w", err)
 		}
-		sinks = append(sinks, o.queued(hook, o.WebhookMode, log))
-		strict = strict || o.WebhookMode == modeStrict
+		a.add(counted{hook, &a.Counts.Errors.Webhook}, o.WebhookMode, batching{o.BatchBuffer, o.BatchSize, o.BatchWait.Duration, o.WebhookThrottle, o.WebhookQPS, o.WebhookBurst})
 	}
-	return Make(policy, strict, log, sinks...), nil
+	return a, nil
 }
 
 // Make returns an auditor over sinks. strict fails requests whose first event cannot be written.
@@ -84,12 +99,13 @@ func Make(policy *Policy, strict bool, log *slog.Logger, sinks ...Sink) *Auditor
 	return &Auditor{policy: policy, sinks: sinks, strict: strict, log: log}
 }
 
-// queued puts a queue before a sink that is written to in batches.
-func (o *Options) queued(s Sink, mode string, log *slog.Logger) Sink {
-	if mode != modeBatch {
-		return s
+// add adds a sink, behind a queue if it is written to in batches.
+func (a *Auditor) add(s Sink, mode string, b batching) {
+	a.strict = a.strict || mode == modeStrict
+	if mode == modeBatch {
+		s = counted{newBatcher(s, b, a.log), &a.Counts.Errors.Buffered}
 	}
-	return newBatcher(s, o.BatchBuffer, o.BatchSize, o.BatchWait.Duration, log)
+	a.sinks = append(a.sinks, s)
 }
 
 // Run serves the backends until ctx has ended.
@@ -110,7 +126,6 @@ func (a *Auditor) write(e *auditv1.Event) error {
 	var errs []error
 	for _, s := range a.sinks {
 		if err := s.Write(e); err != nil {
-			a.Counts.Errors.Add(1)
 			errs = append(errs, err)
 		}
 	}

@@ -322,7 +322,9 @@ func TestNothingToDo(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "audit.log")
-		a, end := open(t, func(o *audit.Options) { o.LogPath, o.LogMode = path, "batch" })
+		a, end := open(t, func(o *audit.Options) {
+			o.LogPath, o.LogMode, o.LogBatch, o.LogWait = path, "batch", 10, metav1.Duration{Duration: 30 * time.Second}
+		})
 		<-time.After(24 * time.Hour)
 		one(t, a, "/x")
 		<-time.After(29 * time.Second)

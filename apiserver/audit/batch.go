@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"time"
 
+	"golang.org/x/time/rate"
 	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
 )
 
@@ -15,17 +16,31 @@ var errFull = errors.New("too many audit events wait: the event is dropped")
 // A batcher collects events for a sink that is slow. While there are none it waits
 // without a timer.
 type batcher struct {
-	next Sink
-	in   chan *auditv1.Event
-	size int
-	wait time.Duration
-	log  *slog.Logger
+	next  Sink
+	in    chan *auditv1.Event
+	size  int
+	wait  time.Duration
+	limit *rate.Limiter // nil: none
+	log   *slog.Logger
+}
+
+// batching says how a sink is written to in batches.
+type batching struct {
+	buffer, size int // events: that wait, and of one batch
+	wait         time.Duration
+	throttle     bool
+	qps          float32 // batches a second
+	burst        int
 }
 
 var _ Sink = (*batcher)(nil)
 
-func newBatcher(next Sink, buffer, size int, wait time.Duration, log *slog.Logger) *batcher {
-	return &batcher{next: next, in: make(chan *auditv1.Event, buffer), size: size, wait: wait, log: log}
+func newBatcher(next Sink, b batching, log *slog.Logger) *batcher {
+	out := &batcher{next: next, in: make(chan *auditv1.Event, b.buffer), size: b.size, wait: b.wait, log: log}
+	if b.throttle {
+		out.limit = rate.NewLimiter(rate.Limit(b.qps), b.burst)
+	}
+	return out
 }
 
 // Write implements Sink. It never blocks.
@@ -47,13 +62,21 @@ func (b *batcher) Run(ctx context.Context) error {
 	done := make(chan error, 1)
 	go func() { done <- b.next.Run(inner) }()
 	for ctx.Err() == nil {
-		b.write(b.collect(ctx))
+		b.write(b.slowly(ctx, b.collect(ctx)))
 	}
 	for len(b.in) > 0 {
 		b.write(b.collect(ctx))
 	}
 	stop()
 	return <-done
+}
+
+// slowly waits until another batch may be written; at the end it may at once.
+func (b *batcher) slowly(ctx context.Context, events []*auditv1.Event) []*auditv1.Event {
+	if b.limit != nil && len(events) > 0 {
+		_ = b.limit.Wait(ctx) // its only error is that of ctx
+	}
+	return events
 }
 
 // collect waits for an event and a while for more.
@@ -66,6 +89,9 @@ func (b *batcher) collect(ctx context.Context) []*auditv1.Event {
 			out = append(out, e)
 			continue
 		default:
+		}
+		if len(out) > 0 && b.wait == 0 {
+			return out
 		}
 		if len(out) > 0 && late == nil {
 			timer := time.NewTimer(b.wait)

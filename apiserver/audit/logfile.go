@@ -1,12 +1,11 @@
 package audit
 
 import (
-	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -23,6 +22,9 @@ type logFile struct {
 	maxSize      int64
 	maxBackups   int
 	maxAge       time.Duration
+	compress     bool
+	limit        limit
+	full         chan struct{} // has an item when there may be files to compress
 
 	mu       sync.Mutex // guards what follows
 	file     *os.File
@@ -32,8 +34,8 @@ type logFile struct {
 
 var _ Sink = (*logFile)(nil)
 
-func openLog(o *Options) (*logFile, error) {
-	l := &logFile{path: o.LogPath, format: o.LogFormat, maxSize: int64(o.LogMaxSize) << 20, maxBackups: o.LogMaxBackup, maxAge: time.Duration(o.LogMaxAge) * 24 * time.Hour}
+func openLog(o *Options, log *slog.Logger) (*logFile, error) {
+	l := &logFile{compress: o.LogCompress, limit: limit{o.LogTruncate, o.LogTruncateEach, log}, full: make(chan struct{}, 1), path: o.LogPath, format: o.LogFormat, maxSize: int64(o.LogMaxSize) << 20, maxBackups: o.LogMaxBackup, maxAge: time.Duration(o.LogMaxAge) * 24 * time.Hour}
 	if l.maxSize == 0 {
 		l.maxSize = 100 << 20
 	}
@@ -64,6 +66,13 @@ func (l *logFile) openLocked() error {
 func (l *logFile) Write(events ...*auditv1.Event) error {
 	var out []byte
 	for _, e := range events {
+		e, err := l.limit.shorten(e)
+		if err != nil {
+			return err
+		}
+		if e == nil {
+			continue
+		}
 		text, err := line(l.format, e)
 		if err != nil {
 			return err
@@ -90,7 +99,7 @@ func (l *logFile) rotateLocked() error {
 	ext := filepath.Ext(l.path)
 	now := time.Now().UTC()
 	aside := strings.TrimSuffix(l.path, ext) + "-" + now.Format(stamp) + ext
-	for _, err := os.Lstat(aside); err == nil; _, err = os.Lstat(aside) { // full within a millisecond
+	for taken(aside) { // full within a millisecond
 		now = now.Add(time.Millisecond)
 		aside = strings.TrimSuffix(l.path, ext) + "-" + now.Format(stamp) + ext
 	}
@@ -98,6 +107,10 @@ func (l *logFile) rotateLocked() error {
 	l.file = nil
 	err = errors.Join(err, os.Rename(l.path, aside), l.openLocked())
 	l.forgetLocked()
+	select {
+	case l.full <- struct{}{}:
+	default:
+	}
 	return err
 }
 
@@ -106,24 +119,10 @@ func (l *logFile) forgetLocked() {
 	if l.maxBackups == 0 && l.maxAge == 0 {
 		return
 	}
-	ext := filepath.Ext(l.path)
-	prefix := strings.TrimSuffix(l.path, ext) + "-"
-	old, _ := filepath.Glob(prefix + "*" + ext) // only a bad pattern is an error
-	old = slices.DeleteFunc(old, func(name string) bool {
-		_, err := time.Parse(stamp, strings.TrimSuffix(strings.TrimPrefix(name, prefix), ext))
-		return err != nil
-	})
-	slices.Sort(old) // by time
-	for i, name := range old {
-		when, _ := time.Parse(stamp, strings.TrimSuffix(strings.TrimPrefix(name, prefix), ext))
-		if l.maxBackups > 0 && len(old)-i > l.maxBackups || l.maxAge > 0 && time.Since(when) > l.maxAge {
-			_ = os.Remove(name) // the next rotation tries again
+	old := l.old()
+	for i, f := range old {
+		if l.maxBackups > 0 && len(old)-i > l.maxBackups || l.maxAge > 0 && time.Since(f.when) > l.maxAge {
+			_ = os.Remove(f.name) // the next rotation tries again
 		}
 	}
-}
-
-// Run implements Sink.
-func (l *logFile) Run(ctx context.Context) error {
-	<-ctx.Done()
-	return nil
 }

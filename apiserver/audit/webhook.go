@@ -23,13 +23,11 @@ const attempts = 5
 
 // A webhook sends events, as an EventList, to a program over HTTPS.
 type webhook struct {
-	url      string
-	client   *http.Client
-	backoff  time.Duration
-	truncate bool
-	all      int64 // bytes of a request
-	each     int64 // bytes of an event
-	log      *slog.Logger
+	url     string
+	client  *http.Client
+	backoff time.Duration
+	limit   limit
+	all     int64 // bytes of a request, if there is a limit
 
 	once  sync.Once
 	ended chan struct{} // closed when there is no time for retries any more
@@ -48,8 +46,8 @@ func openWebhook(o *Options, log *slog.Logger) (*webhook, error) {
 		return nil, err
 	}
 	return &webhook{
-		url: config.Host + config.APIPath, client: client, backoff: o.WebhookBackoff.Duration, truncate: o.Truncate,
-		all: o.TruncateAll, each: o.TruncateEach, log: log, ended: make(chan struct{}),
+		url: config.Host + config.APIPath, client: client, backoff: o.WebhookBackoff.Duration, limit: limit{o.Truncate, o.TruncateEach, log},
+		all: o.TruncateAll, ended: make(chan struct{}),
 	}, nil
 }
 
@@ -92,7 +90,7 @@ func (h *webhook) pack(events []*auditv1.Event) (body []byte, rest []*auditv1.Ev
 		if err != nil {
 			return nil, nil, err
 		}
-		if h.truncate && size > 0 && size+int64(len(item)) > h.all {
+		if h.limit.on && size > 0 && size+int64(len(item)) > h.all {
 			break
 		}
 		if item != nil {
@@ -108,24 +106,13 @@ func (h *webhook) pack(events []*auditv1.Event) (body []byte, rest []*auditv1.Ev
 	return body, events, err
 }
 
-// item encodes an event. One that is too large loses its objects; if it still is, it
-// is left out.
+// item encodes an event; nil if it is too large.
 func (h *webhook) item(e *auditv1.Event) ([]byte, error) {
-	out, err := json.Marshal(e)
-	if err != nil || !h.truncate || int64(len(out)) <= h.each {
-		return out, err
+	short, err := h.limit.shorten(e)
+	if short == nil || err != nil {
+		return nil, err
 	}
-	short := e.DeepCopy()
-	short.RequestObject, short.ResponseObject = nil, nil
-	if short.Annotations == nil {
-		short.Annotations = map[string]string{}
-	}
-	short.Annotations["audit.k8s.io/truncated"] = "true"
-	if out, err = json.Marshal(short); err != nil || int64(len(out)) <= h.each {
-		return out, err
-	}
-	h.log.Error("Audit event is too large and is lost.", "auditID", e.AuditID, "bytes", len(out))
-	return nil, nil
+	return json.Marshal(short)
 }
 
 func (h *webhook) send(body []byte) error {
