@@ -94,6 +94,10 @@ operator: ## a controller-runtime operator's suite, written for envtest, on apit
 extension: ## upstream's sample API server behind the aggregation layer
 	@cd test/extension && go test -count=1 $(TESTFLAGS) .
 
+.PHONY: crds
+crds: ## definitions and examples of cert-manager, the Gateway API and the Prometheus operator
+	@cd test/crds && go test -count=1 $(TESTFLAGS) .
+
 .PHONY: csi-sanity
 csi-sanity: ## the storage community's suite for drivers, against the built-in one (as root)
 	@cd test/csi-sanity && go test -count=1 $(TESTFLAGS) .
