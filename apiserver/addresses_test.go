@@ -15,7 +15,6 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/periplus/periplus/apiserver"
-	"github.com/periplus/periplus/store"
 	"github.com/periplus/periplus/store/mem"
 )
 
@@ -107,15 +106,9 @@ func TestServersShareAddresses(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	shared := mem.New()
-	var clients []kubernetes.Interface
-	for i := range 2 {
-		_, c := startWith(t, func(config *apiserver.Config) {
-			config.Store, config.Shared = store.Store(shared), true
-			config.ServiceCIDRs = []netip.Prefix{netip.MustParsePrefix("10.99.0.0/26")}
-			config.Advertise = netip.AddrPortFrom(netip.MustParseAddr(fmt.Sprintf("192.0.2.%d", i+1)), 6443)
-		})
-		clients = append(clients, c)
-	}
+	clients := servers(t, 2, shared, func(config *apiserver.Config) {
+		config.ServiceCIDRs = []netip.Prefix{netip.MustParsePrefix("10.99.0.0/26")}
+	})
 	var wait sync.WaitGroup
 	for i, c := range clients {
 		for j := range 25 {

@@ -16,7 +16,6 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/periplus/periplus/apiserver/authz/rbac"
-	"github.com/periplus/periplus/apiserver/registry/core"
 )
 
 // bootstrap makes the objects that every cluster has, those that are missing.
@@ -47,7 +46,7 @@ func (s *Server) bootstrap(ctx context.Context, c kubernetes.Interface) error {
 	second.Go(func() error { return rbac.BootstrapNamespaces(ctx, c) })
 	second.Go(func() error { return s.config.Trust.Publish(ctx, c) })
 	second.Go(func() error {
-		if err := core.ClaimAddresses(ctx, s.rest, s.rest); err != nil {
+		if err := s.rest.Reclaim(ctx, corev1.SchemeGroupVersion.WithResource("services")); err != nil {
 			return err
 		}
 		return s.publish(ctx, c)

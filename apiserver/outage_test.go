@@ -78,6 +78,13 @@ func (m *moody) Update(ctx context.Context, key string, value []byte, mod int64)
 	return m.Store.Update(ctx, key, value, mod)
 }
 
+func (m *moody) Commit(ctx context.Context, ops ...store.Op) (int64, error) {
+	if err := m.wait(ctx, ops[0].Key, ops[0].Value); err != nil {
+		return 0, err
+	}
+	return m.Store.Commit(ctx, ops...)
+}
+
 func (m *moody) Get(ctx context.Context, key string) (store.Entry, error) {
 	if m.down.Load() {
 		return store.Entry{}, store.ErrUnavailable

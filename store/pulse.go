@@ -91,6 +91,11 @@ func (p *Pulse) Delete(ctx context.Context, key string, mod int64) (int64, error
 	return p.write(ctx, func(ctx context.Context) (int64, error) { return p.Store.Delete(ctx, key, mod) })
 }
 
+// Commit implements Store.
+func (p *Pulse) Commit(ctx context.Context, ops ...Op) (int64, error) {
+	return p.write(ctx, func(ctx context.Context) (int64, error) { return p.Store.Commit(ctx, ops...) })
+}
+
 // Get implements Store.
 func (p *Pulse) Get(ctx context.Context, key string) (Entry, error) {
 	start := time.Now()

@@ -46,6 +46,18 @@ type Event struct {
 	Deleted bool
 }
 
+// Any is the Mod of an Op that does not mind what is there.
+const Any = -1
+
+// An Op is one write of a Commit.
+type Op struct {
+	Key string
+	// Value is what is stored, nil to remove the key.
+	Value []byte
+	// Mod is the revision of the key's last change, 0 if it must not exist, or Any.
+	Mod int64
+}
+
 // ListOptions restrict a List.
 type ListOptions struct {
 	// Start is the first key wanted, "" for the prefix's first.
@@ -79,6 +91,10 @@ type Store interface {
 	// Delete removes the key if its last change was at revision mod, else it fails
 	// with a *ConflictError.
 	Delete(ctx context.Context, key string, mod int64) (revision int64, err error)
+	// Commit does all ops, each of another key, in one transaction with one revision, or
+	// none of them: then it fails with a *ConflictError about the first op whose key is
+	// not as its Mod says. An etcd that is not embedded takes 128 ops at most.
+	Commit(ctx context.Context, ops ...Op) (revision int64, err error)
 	// Watch calls handle with the changes below prefix that came after revision
 	// after, in order; all changes of one revision come in one call. handle is also
 	// called without events, with a revision up to which all is known: once as soon

@@ -237,6 +237,22 @@ func (s *Store) Delete(ctx context.Context, key string, mod int64) (int64, error
 	return rev, s.openConflict(ctx, err)
 }
 
+// Commit implements store.Store.
+func (s *Store) Commit(ctx context.Context, ops ...store.Op) (int64, error) {
+	sealed := make([]store.Op, len(ops))
+	for i, op := range ops {
+		if op.Value != nil {
+			var err error
+			if op.Value, err = s.seal(ctx, op.Key, op.Value); err != nil {
+				return 0, err
+			}
+		}
+		sealed[i] = op
+	}
+	rev, err := s.Store.Commit(ctx, sealed...)
+	return rev, s.openConflict(ctx, err)
+}
+
 // openConflict lets the entry in a conflict be read.
 func (s *Store) openConflict(ctx context.Context, err error) error {
 	var conflict *store.ConflictError

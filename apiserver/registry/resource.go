@@ -172,32 +172,12 @@ type Table struct {
 	Rows func(obj runtime.Object) [][]any
 }
 
-// Hooks take part in a write. Each returns a function that is called once with
-// whether the write was stored, to keep or give back what was taken
-// (cluster IPs, node ports), or an API error that refuses the write.
-type Hooks struct {
-	BeginCreate func(ctx context.Context, obj runtime.Object, dryRun bool) (finish func(stored bool), err error)
-	BeginUpdate func(ctx context.Context, obj, old runtime.Object, dryRun bool) (finish func(stored bool), err error)
-	AfterDelete func(ctx context.Context, obj runtime.Object)
-}
-
 // Env is what resources need from their server.
 type Env struct {
 	ServiceCIDRs []netip.Prefix
 	NodePortLow  int32 // first node port, 30000
 	NodePortHigh int32 // last node port, 32767
 	Objects      Reader
-	Writer       Writer
-	Shared       bool // other API servers write to the same store
-}
-
-// A Writer makes and removes objects on the server's own behalf, without
-// admission. Objects of kinds that are not served are neither.
-type Writer interface {
-	// Make creates an object; its error is the API's.
-	Make(ctx context.Context, gvr schema.GroupVersionResource, obj runtime.Object) error
-	// Unmake deletes an object, if there is one.
-	Unmake(ctx context.Context, gvr schema.GroupVersionResource, namespace, name string) error
 }
 
 // A Reader reads current objects from the server's own caches. Objects are
@@ -207,6 +187,13 @@ type Reader interface {
 	Get(gvr schema.GroupVersionResource, namespace, name string) (runtime.Object, error)
 	// List returns all objects of a namespace ("" for all namespaces).
 	List(gvr schema.GroupVersionResource, namespace string) ([]runtime.Object, error)
+}
+
+// A Syncer is a Reader that can be brought up to date.
+type Syncer interface {
+	Reader
+	// Sync returns when objects are as new as the store is at the time of the call.
+	Sync(ctx context.Context) error
 }
 
 // An Awaiter is a Reader that can wait for an object that is about to be made.

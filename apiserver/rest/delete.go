@@ -211,7 +211,13 @@ func forCollector(f string) bool {
 
 // remove deletes the key of current from the store.
 func (o *Objects) remove(ctx context.Context, key string, current *cacher.Object) (*cacher.Object, error) {
-	rev, err := o.store.Delete(ctx, key, current.Rev)
+	var rev int64
+	var err error
+	if c := o.claims(nil, current.Obj); c != nil {
+		rev, err = c.commit(ctx, key, nil, current.Rev)
+	} else {
+		rev, err = o.store.Delete(ctx, key, current.Rev)
+	}
 	if err != nil {
 		return nil, storeError(err)
 	}

@@ -213,14 +213,37 @@ func (o *Objects) create(ctx context.Context, obj runtime.Object, w Write) (*cac
 	if err != nil {
 		return nil, err
 	}
+	for {
+		candidate := obj
+		if o.Resource.Hooks.Claims != nil {
+			candidate = obj.DeepCopyObject()
+		}
+		out, err := o.insert(ctx, key, candidate, w)
+		var taken *contested
+		if !errors.As(err, &taken) {
+			return out, err
+		}
+		o.Resource.Hooks.Claims.Taken(taken.claim)
+	}
+}
+
+// insert stores a new object that is valid, with what it takes. The error is of type
+// *contested when somebody else has taken it.
+func (o *Objects) insert(ctx context.Context, key string, obj runtime.Object, w Write) (*cacher.Object, error) {
+	meta := metaOf(obj)
 	finish := func(bool) {}
 	if begin := o.Resource.Hooks.BeginCreate; begin != nil {
+		var err error
 		if finish, err = begin(ctx, obj, w.DryRun); err != nil {
 			return nil, err
 		}
 	}
-	stored := false
-	defer func() { finish(stored) }()
+	stored, doubt := false, false
+	defer func() {
+		if !doubt {
+			finish(stored)
+		}
+	}()
 
 	value, err := o.codec.Encode(obj)
 	if err != nil {
@@ -232,10 +255,21 @@ func (o *Objects) create(ctx context.Context, obj runtime.Object, w Write) (*cac
 		}
 		return &cacher.Object{Obj: obj, Meta: meta, Key: key}, nil
 	}
-	p, rev, err := o.write(&w, key, value, obj, func(value []byte) (int64, error) { return o.store.Create(ctx, key, value) })
+	c := o.claims(obj, nil)
+	p, rev, err := o.write(&w, key, value, obj, func(value []byte) (int64, error) {
+		if c != nil {
+			return c.commit(ctx, key, value, 0)
+		}
+		return o.store.Create(ctx, key, value)
+	})
 	if err != nil {
-		if errors.Is(err, store.ErrExists) {
+		var exists *store.ConflictError // by a transaction
+		var taken *contested
+		switch doubt = doubtful(err); {
+		case errors.Is(err, store.ErrExists), errors.As(err, &exists):
 			return nil, o.existsError(key, meta.Name)
+		case errors.As(err, &taken):
+			return nil, err
 		}
 		return nil, storeError(err)
 	}
@@ -435,14 +469,37 @@ func (o *Objects) updateOnce(ctx context.Context, key string, current *cacher.Ob
 		}
 	}
 	o.warn(ctx, s, obj, before)
+	for {
+		candidate := obj
+		if o.Resource.Hooks.Claims != nil {
+			candidate = obj.DeepCopyObject()
+		}
+		out, err := o.replace(ctx, key, candidate, before, current, w)
+		var taken *contested
+		if !errors.As(err, &taken) {
+			return out, err
+		}
+		o.Resource.Hooks.Claims.Taken(taken.claim)
+	}
+}
+
+// replace stores a changed object that is valid, with what it takes. The error is of
+// type *contested when somebody else has taken it.
+func (o *Objects) replace(ctx context.Context, key string, obj, before runtime.Object, current *cacher.Object, w Write) (*cacher.Object, error) {
+	meta, old := metaOf(obj), metaOf(before)
 	finish := func(bool) {}
 	if begin := o.Resource.Hooks.BeginUpdate; begin != nil {
+		var err error
 		if finish, err = begin(ctx, obj, before, w.DryRun); err != nil {
 			return nil, err
 		}
 	}
-	stored := false
-	defer func() { finish(stored) }()
+	stored, doubt := false, false
+	defer func() {
+		if !doubt {
+			finish(stored)
+		}
+	}()
 
 	meta.ResourceVersion = ""
 	if meta.DeletionTimestamp != nil && !held(obj) {
@@ -450,6 +507,7 @@ func (o *Objects) updateOnce(ctx context.Context, key string, current *cacher.Ob
 			return &cacher.Object{Obj: obj, Meta: meta, Key: key}, nil
 		}
 		if _, err := o.remove(ctx, key, current); err != nil {
+			doubt = doubtful(err)
 			return nil, err
 		}
 		stored = true
@@ -478,8 +536,18 @@ func (o *Objects) updateOnce(ctx context.Context, key string, current *cacher.Ob
 		meta.ResourceVersion = old.ResourceVersion
 		return &cacher.Object{Obj: obj, Meta: meta, Key: key}, nil
 	}
-	p, rev, err := o.write(&w, key, value, obj, func(value []byte) (int64, error) { return o.store.Update(ctx, key, value, current.Rev) })
+	c := o.claims(obj, before)
+	p, rev, err := o.write(&w, key, value, obj, func(value []byte) (int64, error) {
+		if c != nil {
+			return c.commit(ctx, key, value, current.Rev)
+		}
+		return o.store.Update(ctx, key, value, current.Rev)
+	})
 	if err != nil {
+		var taken *contested
+		if doubt = doubtful(err); errors.As(err, &taken) {
+			return nil, err
+		}
 		return nil, storeError(err)
 	}
 	stored = true

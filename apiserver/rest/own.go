@@ -2,6 +2,7 @@ package rest
 
 import (
 	"context"
+	"errors"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -9,9 +10,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/periplus/periplus/apiserver/registry"
+	"github.com/periplus/periplus/store"
 )
 
-var _ registry.Writer = (*Server)(nil)
+var _ registry.Syncer = (*Server)(nil)
 
 // ownManager owns the fields of what the server makes itself.
 const ownManager = "kube-apiserver"
@@ -22,7 +24,8 @@ func (s *Server) endpointOf(gvr schema.GroupVersionResource) *endpoint {
 	return s.endpoints[gvr]
 }
 
-// Make implements registry.Writer.
+// Make creates an object on the server's own behalf, without admission. One of a kind
+// that is not served is not made.
 func (s *Server) Make(ctx context.Context, gvr schema.GroupVersionResource, obj runtime.Object) error {
 	o := s.Objects(gvr)
 	if o == nil {
@@ -37,7 +40,7 @@ func (s *Server) Make(ctx context.Context, gvr schema.GroupVersionResource, obj 
 	return err
 }
 
-// Unmake implements registry.Writer.
+// Unmake deletes an object on the server's own behalf, if there is one.
 func (s *Server) Unmake(ctx context.Context, gvr schema.GroupVersionResource, namespace, name string) error {
 	o := s.Objects(gvr)
 	if o == nil {
@@ -47,4 +50,18 @@ func (s *Server) Unmake(ctx context.Context, gvr schema.GroupVersionResource, na
 		return err
 	}
 	return nil
+}
+
+// Sync implements registry.Syncer.
+func (s *Server) Sync(ctx context.Context) error { return s.config.Caches.Sync(ctx) }
+
+// doubtful reports whether a write that failed may have been done, or be done yet.
+func doubtful(err error) bool {
+	var conflict *store.ConflictError
+	var taken *contested
+	switch {
+	case err == nil, errors.Is(err, store.ErrExists), errors.Is(err, store.ErrTooLarge), errors.As(err, &conflict), errors.As(err, &taken):
+		return false
+	}
+	return true
 }

@@ -44,7 +44,7 @@ func TestSpace(t *testing.T) {
 		if err != nil {
 			t.Fatalf("write %d of the same key: %v", i, err)
 		}
-		s.Commit()
+		s.Flush()
 	}
 	// Now what is stored itself is too much.
 	mods := map[string]int64{}
@@ -53,7 +53,7 @@ func TestSpace(t *testing.T) {
 		if mods[key], err = s.Create(t.Context(), key, value(i)); err != nil {
 			break
 		}
-		s.Commit()
+		s.Flush()
 	}
 	if err == nil || !strings.Contains(err.Error(), "the database is full: delete what is not needed") {
 		t.Fatalf("more than the quota: %v", err)

@@ -2,8 +2,8 @@ package etcd
 
 import "time"
 
-// Commit writes to the database file what is still in memory.
-func (s *Store) Commit() { s.space.server.Server.Backend().ForceCommit() }
+// Flush writes to the database file what is still in memory.
+func (s *Store) Flush() { s.space.server.Server.Backend().ForceCommit() }
 
 // EndPause lets the next write try to make room, however short ago another one has.
 func (s *Store) EndPause() {

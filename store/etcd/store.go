@@ -78,8 +78,9 @@ func (s *Store) List(ctx context.Context, prefix string, o store.ListOptions) (s
 
 // Create stores a new key.
 func (s *Store) Create(ctx context.Context, key string, value []byte) (int64, error) {
-	rev, current, err := s.swap(ctx, key, 0, clientv3.OpPut(key, string(value)))
-	if err == nil && current != nil {
+	rev, err := s.Commit(ctx, store.Op{Key: key, Value: filled(value)})
+	var conflict *store.ConflictError
+	if errors.As(err, &conflict) {
 		return 0, store.ErrExists
 	}
 	return rev, err
@@ -87,49 +88,67 @@ func (s *Store) Create(ctx context.Context, key string, value []byte) (int64, er
 
 // Update replaces a value if the key is still at revision mod.
 func (s *Store) Update(ctx context.Context, key string, value []byte, mod int64) (int64, error) {
-	rev, current, err := s.swap(ctx, key, mod, clientv3.OpPut(key, string(value)))
-	if err == nil && current != nil {
-		return 0, &store.ConflictError{Current: *current}
-	}
-	return rev, err
+	return s.Commit(ctx, store.Op{Key: key, Value: filled(value), Mod: mod})
 }
 
 // Delete removes a key if it is still at revision mod.
 func (s *Store) Delete(ctx context.Context, key string, mod int64) (int64, error) {
-	rev, current, err := s.swap(ctx, key, mod, clientv3.OpDelete(key))
-	if err == nil && current != nil {
-		return 0, &store.ConflictError{Current: *current}
-	}
-	return rev, err
+	return s.Commit(ctx, store.Op{Key: key, Mod: mod})
 }
 
-// swap does op if key's last change was at revision mod (0: the key is absent);
-// otherwise it returns the entry as it is now.
-func (s *Store) swap(ctx context.Context, key string, mod int64, op clientv3.Op) (int64, *store.Entry, error) {
-	unchanged := clientv3.Compare(clientv3.ModRevision(key), "=", mod)
-	r, err := s.client.Txn(ctx).If(unchanged).Then(op).Else(clientv3.OpGet(key)).Commit()
+// filled keeps an empty value from looking like none.
+func filled(value []byte) []byte {
+	if value == nil {
+		return []byte{}
+	}
+	return value
+}
+
+// Commit does all ops or none.
+func (s *Store) Commit(ctx context.Context, ops ...store.Op) (int64, error) {
+	// One transaction asks for the revisions, writes, and reads what is in the way.
+	unchanged := make([]clientv3.Cmp, 0, len(ops))
+	write, read := make([]clientv3.Op, len(ops)), make([]clientv3.Op, len(ops))
+	for i, op := range ops {
+		if op.Mod != store.Any {
+			unchanged = append(unchanged, clientv3.Compare(clientv3.ModRevision(op.Key), "=", op.Mod))
+		}
+		if write[i] = clientv3.OpDelete(op.Key); op.Value != nil {
+			write[i] = clientv3.OpPut(op.Key, string(op.Value))
+		}
+		read[i] = clientv3.OpGet(op.Key)
+	}
+	r, err := s.client.Txn(ctx).If(unchanged...).Then(write...).Else(read...).Commit()
 	again := s.space != nil && errors.Is(err, rpctypes.ErrNoSpace)
 	if again {
 		if err := s.space.reclaim(ctx); err != nil {
-			return 0, nil, fmt.Errorf("write %s: %w", key, err)
+			return 0, fmt.Errorf("write %s: %w", ops[0].Key, err)
 		}
-		r, err = s.client.Txn(ctx).If(unchanged).Then(op).Else(clientv3.OpGet(key)).Commit()
+		r, err = s.client.Txn(ctx).If(unchanged...).Then(write...).Else(read...).Commit()
 	}
 	if err != nil {
-		return 0, nil, fmt.Errorf("write %s: %w", key, translate(err))
+		return 0, fmt.Errorf("write %s: %w", ops[0].Key, translate(err))
 	}
 	if r.Succeeded {
-		return r.Header.Revision, nil, nil
+		return r.Header.Revision, nil
 	}
-	current := store.Entry{Key: key}
-	if kvs := r.Responses[0].GetResponseRange().Kvs; len(kvs) > 0 {
-		current = entry(kvs[0])
+	var first *store.ConflictError
+	done, rev := again, int64(0)
+	for i, op := range ops {
+		current := store.Entry{Key: op.Key}
+		if kvs := r.Responses[i].GetResponseRange().Kvs; len(kvs) > 0 {
+			current = entry(kvs[0])
+		}
+		if first == nil && op.Mod != store.Any && current.Mod != op.Mod {
+			first = &store.ConflictError{Current: current}
+		}
+		done = done && op.Value != nil && bytes.Equal(current.Value, op.Value)
+		rev = max(rev, current.Mod)
 	}
-	if again && op.IsPut() && bytes.Equal(current.Value, op.ValueBytes()) {
-		// The write that crosses the quota is refused and done nevertheless.
-		return current.Mod, nil, nil
+	if done {
+		return rev, nil // the write that crosses the quota is refused and done nevertheless
 	}
-	return 0, &current, nil
+	return 0, first
 }
 
 // Watch delivers the changes below prefix after revision after.

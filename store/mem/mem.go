@@ -117,9 +117,31 @@ func (s *Store) Delete(_ context.Context, key string, mod int64) (int64, error) 
 		return 0, conflict(key, e)
 	}
 	s.revision++
-	delete(s.current, key)
-	s.history = append(s.history, store.Event{Entry: store.Entry{Key: key, Mod: s.revision}, Deleted: true})
-	s.changed.Broadcast()
+	s.deleteLocked(key)
+	return s.revision, nil
+}
+
+// Commit does all ops or none.
+func (s *Store) Commit(_ context.Context, ops ...store.Op) (int64, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, op := range ops {
+		if e := s.current[op.Key]; op.Mod != store.Any && e.Mod != op.Mod {
+			return 0, conflict(op.Key, e)
+		}
+	}
+	s.revision++
+	for _, op := range ops {
+		e, there := s.current[op.Key]
+		switch {
+		case op.Value == nil && there:
+			s.deleteLocked(op.Key)
+		case op.Value != nil && there:
+			s.setLocked(store.Entry{Key: op.Key, Value: op.Value, Create: e.Create})
+		case op.Value != nil:
+			s.setLocked(store.Entry{Key: op.Key, Value: op.Value, Create: s.revision})
+		}
+	}
 	return s.revision, nil
 }
 
@@ -130,11 +152,28 @@ func conflict(key string, e store.Entry) error {
 
 func (s *Store) putLocked(e store.Entry) int64 {
 	s.revision++
+	s.setLocked(e)
+	return s.revision
+}
+
+// setLocked and deleteLocked are changes of the current revision.
+func (s *Store) setLocked(e store.Entry) {
 	e.Mod = s.revision
 	s.current[e.Key] = e
 	s.history = append(s.history, store.Event{Entry: e})
 	s.changed.Broadcast()
-	return s.revision
+}
+
+func (s *Store) deleteLocked(key string) {
+	delete(s.current, key)
+	s.history = append(s.history, store.Event{Entry: store.Entry{Key: key, Mod: s.revision}, Deleted: true})
+	s.changed.Broadcast()
+}
+
+// sinceLocked returns the changes after a revision that is not compacted.
+func (s *Store) sinceLocked(revision int64) []store.Event {
+	first := sort.Search(len(s.history), func(i int) bool { return s.history[i].Mod > revision })
+	return s.history[first:]
 }
 
 // Watch delivers the changes below prefix after revision after.
@@ -159,17 +198,30 @@ func (s *Store) Watch(ctx context.Context, prefix string, after int64, handle fu
 			s.mu.Unlock()
 			return store.ErrCompacted
 		}
-		// every revision has one event, so positions follow from revisions
-		news := s.history[len(s.history)-int(s.revision-after):]
+		news := s.sinceLocked(after)
 		after = s.revision
 		s.mu.Unlock()
-		for i := range news {
-			if strings.HasPrefix(news[i].Key, prefix) {
-				handle(news[i:i+1:i+1], news[i].Mod)
+		for len(news) > 0 {
+			n := 1
+			for n < len(news) && news[n].Mod == news[0].Mod {
+				n++
 			}
+			if wanted := below(prefix, news[:n:n]); len(wanted) > 0 {
+				handle(wanted, news[0].Mod)
+			}
+			news = news[n:]
 		}
 		handle(nil, after)
 	}
+}
+
+// below returns the events of keys that begin with prefix.
+func below(prefix string, events []store.Event) []store.Event {
+	other := func(e store.Event) bool { return !strings.HasPrefix(e.Key, prefix) }
+	if !slices.ContainsFunc(events, other) {
+		return events
+	}
+	return slices.DeleteFunc(slices.Clone(events), other)
 }
 
 // Revision returns the current revision.
@@ -187,8 +239,7 @@ func (s *Store) Compact(_ context.Context, revision int64) error {
 		return store.ErrCompacted
 	}
 	revision = min(revision, s.revision)
-	keep := s.history[len(s.history)-int(s.revision-revision):]
-	s.history = append([]store.Event(nil), keep...)
+	s.history = append([]store.Event(nil), s.sinceLocked(revision)...)
 	s.compacted = revision
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 
@@ -15,6 +16,7 @@ import (
 func Run(t *testing.T, open func(t *testing.T) store.Store) {
 	t.Run("create once", func(t *testing.T) { createOnce(t, open(t)) })
 	t.Run("compare and swap", func(t *testing.T) { compareAndSwap(t, open(t)) })
+	t.Run("all or nothing", func(t *testing.T) { allOrNothing(t, open(t)) })
 	t.Run("list in pages and in the past", func(t *testing.T) { list(t, open(t)) })
 	t.Run("watch from a revision", func(t *testing.T) { watch(t, open(t)) })
 	t.Run("compaction", func(t *testing.T) { compaction(t, open(t)) })
@@ -59,6 +61,53 @@ func compareAndSwap(t *testing.T, s store.Store) {
 	must(s.Delete(ctx, "/a", r2))(t)
 	if _, err := s.Update(ctx, "/a", nil, r2); !errors.As(err, &conflict) || conflict.Current.Mod != 0 {
 		t.Fatalf("update of a deleted key: %v, want a ConflictError with revision 0", err)
+	}
+}
+
+func allOrNothing(t *testing.T, s store.Store) {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	r1 := must(s.Create(ctx, "/p/a", []byte("1")))(t)
+	must(s.Create(ctx, "/p/c", []byte("1")))(t)
+	r3 := must(s.Commit(ctx,
+		store.Op{Key: "/p/a", Value: []byte("2"), Mod: r1}, store.Op{Key: "/p/b", Value: []byte("1")},
+		store.Op{Key: "/q", Value: []byte("1")}, store.Op{Key: "/p/c", Mod: store.Any}, store.Op{Key: "/p/d", Mod: store.Any}))(t)
+	for _, want := range []store.Entry{{Key: "/p/a", Value: []byte("2"), Create: r1, Mod: r3}, {Key: "/p/b", Value: []byte("1"), Create: r3, Mod: r3}} {
+		if e, err := s.Get(ctx, want.Key); err != nil || fmt.Sprint(e) != fmt.Sprint(want) {
+			t.Errorf("got %v, %v; want %v", e, err, want)
+		}
+	}
+	if _, err := s.Get(ctx, "/p/c"); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("what was removed with the rest: %v", err)
+	}
+	var conflict *store.ConflictError
+	_, err := s.Commit(ctx, store.Op{Key: "/p/a", Value: []byte("3"), Mod: r3}, store.Op{Key: "/p/c", Value: []byte("3"), Mod: r1}, store.Op{Key: "/p/b", Mod: r1}, store.Op{Key: "/new", Value: []byte("3")})
+	if !errors.As(err, &conflict) || conflict.Current.Key != "/p/c" || conflict.Current.Mod != 0 {
+		t.Errorf("one key of four is gone: %v", err)
+	}
+	_, err = s.Commit(ctx, store.Op{Key: "/new", Value: []byte("3")}, store.Op{Key: "/p/b", Value: []byte("3")})
+	if !errors.As(err, &conflict) || conflict.Current.Key != "/p/b" || string(conflict.Current.Value) != "1" || conflict.Current.Mod != r3 {
+		t.Errorf("one key of two exists: %v", err)
+	}
+	if _, err := s.Get(ctx, "/new"); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("half of a refused transaction is there: %v", err)
+	}
+	// All that one transaction changes is told at once.
+	var got []string
+	err = s.Watch(ctx, "/p/", r1, func(events []store.Event, rev int64) {
+		for _, e := range events {
+			got = append(got, fmt.Sprintf("%s@%d", e.Key, rev-r1))
+			if e.Key == "/p/b" && len(events) != 3 {
+				t.Errorf("%d changes at once, want 3: %v", len(events), events)
+			}
+		}
+		if rev >= r3 {
+			cancel()
+		}
+	})
+	slices.Sort(got)
+	if want := []string{"/p/a@2", "/p/b@2", "/p/c@1", "/p/c@2"}; err != nil || !slices.Equal(got, want) {
+		t.Errorf("seen %v, %v; want %v", got, err, want)
 	}
 }
 

@@ -2,34 +2,47 @@ package core
 
 import (
 	"context"
-	"fmt"
+	"encoding/json"
 	"net/netip"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/periplus/periplus/apiserver/registry"
 )
 
-// A cluster IP belongs to the Service whose IPAddress object has its name
-// (KEP-1880): of two servers that choose the same address only one can make it.
+// A Service claims each of its cluster IPs by an IPAddress object of that name
+// (KEP-1880), and each of its node ports by a record. Both are written with the Service
+// in one transaction:
 //
-//	choose from the pool ── make the IPAddress ── store the Service
-//	        ▲                    │ exists                 │ fails
-//	        └────────────────────┘                        └── remove the IPAddress
-//
-// What a server that died in between has left behind is taken over after orphanAfter.
+//	choose from the pools ── Service, IPAddresses, records of ports ── stored
+//	        ▲                                │ one exists, and not void
+//	        └───────── mark as taken ────────┘
 const (
 	allocatorName = "ipallocator.k8s.io"
-	orphanAfter   = time.Minute
+	portRecords   = "/registry/ranges/nodeports/"
+	// orphanAfter is when an IPAddress of a Service that does not have it is void: others
+	// than us (upstream, a release before) make it before the Service.
+	orphanAfter = time.Minute
+	// manyPorts is how many node ports may not fit into one transaction: their records
+	// are void only once the write is surely over.
+	manyPorts = 60
+	surely    = 2 * time.Minute
 )
 
-var ipAddresses = networkingv1.SchemeGroupVersion.WithResource("ipaddresses")
+var (
+	ipAddresses = networkingv1.SchemeGroupVersion.WithResource("ipaddresses")
+	serviceKind = version.WithResource("services")
+)
+
+var _ registry.Claimant = (*serviceAllocator)(nil)
 
 // ipAddress is the object by which a Service owns an address.
 func ipAddress(ip netip.Addr, svc *corev1.Service) *networkingv1.IPAddress {
@@ -41,128 +54,120 @@ func ipAddress(ip netip.Addr, svc *corev1.Service) *networkingv1.IPAddress {
 	}
 }
 
-// claim makes the IPAddress objects of what the lease has taken. An address that
-// somebody else has is replaced, unless the Service asks for just that one.
-func (a *serviceAllocator) claim(ctx context.Context, svc *corev1.Service, l *lease) error {
-	for i := 0; i < len(l.takenIPs); i++ {
-		ip := l.takenIPs[i]
-		err := a.env.Writer.Make(ctx, ipAddresses, ipAddress(ip, svc))
-		var ref *networkingv1.ParentReference
-		if apierrors.IsAlreadyExists(err) {
-			ref = a.owner(ctx, ip)
-		}
-		if ref != nil && ref.Namespace == svc.Namespace && ref.Name == svc.Name {
-			continue // of a try before, or of one that others make now: the name of the Service decides
-		}
-		if ref != nil && !holds(a.env.Objects, ref, ip) && a.abandoned(ip) {
-			if err = a.env.Writer.Unmake(ctx, ipAddresses, "", ip.String()); err == nil {
-				err = a.env.Writer.Make(ctx, ipAddresses, ipAddress(ip, svc))
-			}
-		}
-		switch {
-		case err == nil:
-			l.claimed = append(l.claimed, ip)
-			continue
-		case !apierrors.IsAlreadyExists(err):
-			return apierrors.NewInternalError(fmt.Errorf("failed to allocate IP %v for Service %q: %w", ip, svc.Name, err))
-		case !slices.Contains(l.chosen, ip):
-			return invalidService(svc, field.Invalid(field.NewPath("spec", "clusterIPs"), svc.Spec.ClusterIPs, fmt.Sprintf("failed to allocate IP %v: %v", ip, errIPTaken)))
-		}
-		if err := a.replace(svc, l, i); err != nil {
-			return err
-		}
-		i-- // try that one
-	}
-	return nil
+// portRecord says whose a node port is.
+type portRecord struct {
+	Namespace string       `json:"namespace"`
+	Name      string       `json:"name"`
+	UID       types.UID    `json:"uid"`
+	Since     *metav1.Time `json:"since,omitempty"` // when it may have been written alone
 }
 
-// replace chooses another address for the i-th that the lease has taken. The old
-// one stays marked: it is somebody else's.
-func (a *serviceAllocator) replace(svc *corev1.Service, l *lease, i int) error {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	old := l.takenIPs[i]
-	next, err := a.ips[family(old)].next()
-	if err != nil {
-		l.takenIPs = slices.Delete(l.takenIPs, i, i+1)
-		return apierrors.NewInternalError(fmt.Errorf("failed to allocate a serviceIP for Service %q: %w", svc.Name, err))
+// Claims implements registry.Claimant.
+func (a *serviceAllocator) Claims(obj runtime.Object) []registry.Claim {
+	svc := obj.(*corev1.Service)
+	var out []registry.Claim
+	for _, ip := range clusterIPsOf(svc) {
+		out = append(out, registry.Claim{GVR: ipAddresses, Object: ipAddress(ip, svc)})
 	}
-	l.takenIPs[i] = next
-	l.chosen = append(l.chosen, next)
-	for j := range svc.Spec.ClusterIPs {
-		if svc.Spec.ClusterIPs[j] == old.String() {
-			svc.Spec.ClusterIPs[j] = next.String()
-		}
+	ports := allNodePorts(svc)
+	if len(ports) == 0 {
+		return out
 	}
-	svc.Spec.ClusterIP = svc.Spec.ClusterIPs[0]
-	return nil
+	record := portRecord{Namespace: svc.Namespace, Name: svc.Name, UID: svc.UID}
+	if len(ports) > manyPorts {
+		now := metav1.Now()
+		record.Since = &now
+	}
+	value, _ := json.Marshal(record) // a struct of strings always can be
+	for _, port := range ports {
+		out = append(out, registry.Claim{Key: portRecords + strconv.Itoa(int(port)), Value: value})
+	}
+	return out
 }
 
-// owner returns for which Service an address is claimed, nil if for none.
-func (a *serviceAllocator) owner(ctx context.Context, ip netip.Addr) *networkingv1.ParentReference {
-	objects, ok := a.env.Objects.(registry.Awaiter)
-	if !ok {
-		return nil
-	}
-	// It is in the store, so that it soon is in the cache.
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
-	defer cancel()
-	obj, err := objects.Await(ctx, ipAddresses, "", ip.String())
-	if err != nil {
-		return nil
-	}
-	ref := obj.(*networkingv1.IPAddress).Spec.ParentRef
-	if ref == nil || ref.Group != "" || ref.Resource != "services" {
-		return nil
-	}
-	return ref
+// Records implements registry.Claimant.
+func (*serviceAllocator) Records() string { return portRecords }
+
+// Parse implements registry.Claimant.
+func (*serviceAllocator) Parse(key string) registry.Claim { return registry.Claim{Key: key} }
+
+// Mine implements registry.Claimant.
+func (*serviceAllocator) Mine(c registry.Claim, record runtime.Object) bool {
+	mine, there := serviceOf(c.Object), serviceOf(record)
+	return mine != nil && there != nil && *mine == *there
 }
 
-// abandoned reports whether an address was claimed by an allocator, long ago.
-func (a *serviceAllocator) abandoned(ip netip.Addr) bool {
-	obj, err := a.env.Objects.Get(ipAddresses, "", ip.String())
+// serviceOf returns the Service to which an IPAddress belongs, nil if it is none's.
+func serviceOf(obj runtime.Object) *types.NamespacedName {
+	ip, ok := obj.(*networkingv1.IPAddress)
+	if !ok || ip.Spec.ParentRef == nil || ip.Spec.ParentRef.Group != "" || ip.Spec.ParentRef.Resource != "services" {
+		return nil
+	}
+	return &types.NamespacedName{Namespace: ip.Spec.ParentRef.Namespace, Name: ip.Spec.ParentRef.Name}
+}
+
+// portOf returns the node port that a record's key is of, 0 if of none.
+func portOf(key string) int32 {
+	n, err := strconv.ParseInt(strings.TrimPrefix(key, portRecords), 10, 32)
 	if err != nil {
+		return 0
+	}
+	return int32(n)
+}
+
+// Void implements registry.Claimant.
+func (a *serviceAllocator) Void(_ context.Context, record registry.Record, c registry.Claim) bool {
+	if record.Object != nil {
+		return a.orphan(record.Object)
+	}
+	var owner, wanted portRecord
+	if err := json.Unmarshal(record.Value, &owner); err != nil {
+		return true // it says nothing
+	}
+	if json.Unmarshal(c.Value, &wanted) == nil && owner.UID == wanted.UID {
+		return true // of this write, when it was tried before
+	}
+	if owner.Since != nil && time.Since(owner.Since.Time) < surely {
 		return false
 	}
+	svc := a.service(owner.Namespace, owner.Name)
+	return svc == nil || !slices.Contains(allNodePorts(svc), portOf(c.Key))
+}
+
+// service returns a Service from the cache, nil if there is none.
+func (a *serviceAllocator) service(namespace, name string) *corev1.Service {
+	if a.env.Objects == nil {
+		return nil
+	}
+	obj, err := a.env.Objects.Get(serviceKind, namespace, name)
+	if err != nil {
+		return nil
+	}
+	return obj.(*corev1.Service)
+}
+
+// orphan reports whether an IPAddress was made by an allocator, long ago, for a Service
+// that does not have it.
+func (a *serviceAllocator) orphan(obj runtime.Object) bool {
+	owner := serviceOf(obj)
 	address := obj.(*networkingv1.IPAddress)
-	return address.Labels[networkingv1.LabelManagedBy] == allocatorName && time.Since(address.CreationTimestamp.Time) > orphanAfter
+	if owner == nil || address.Labels[networkingv1.LabelManagedBy] != allocatorName || time.Since(address.CreationTimestamp.Time) < orphanAfter {
+		return false
+	}
+	svc := a.service(owner.Namespace, owner.Name)
+	ip, ok := parseAddr(address.Name)
+	return svc == nil || !ok || !slices.Contains(clusterIPsOf(svc), ip)
 }
 
-// holds reports whether the Service that a reference names has an address.
-func holds(objects registry.Reader, ref *networkingv1.ParentReference, ip netip.Addr) bool {
-	obj, err := objects.Get(version.WithResource("services"), ref.Namespace, ref.Name)
-	return err == nil && slices.Contains(clusterIPsOf(obj.(*corev1.Service)), ip)
-}
-
-// disclaim removes IPAddress objects. It goes on when the request has ended.
-func (a *serviceAllocator) disclaim(ctx context.Context, ips []netip.Addr) {
-	if a.env.Writer == nil || len(ips) == 0 {
+// Taken implements registry.Claimant.
+func (a *serviceAllocator) Taken(c registry.Claim) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if address, ok := c.Object.(*networkingv1.IPAddress); ok {
+		if ip, ok := parseAddr(address.Name); ok {
+			a.markLocked(ip)
+		}
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
-	defer cancel()
-	for _, ip := range ips {
-		_ = a.env.Writer.Unmake(ctx, ipAddresses, "", ip.String()) // else it is an orphan, later
-	}
-}
-
-// ClaimAddresses makes the IPAddress objects that stored Services lack: those of
-// clusters in which addresses were not claimed yet.
-func ClaimAddresses(ctx context.Context, objects registry.Reader, w registry.Writer) error {
-	list, err := objects.List(version.WithResource("services"), "")
-	if err != nil {
-		return err
-	}
-	for _, obj := range list {
-		svc := obj.(*corev1.Service)
-		for _, ip := range clusterIPsOf(svc) {
-			if _, err := objects.Get(ipAddresses, "", ip.String()); err == nil {
-				continue
-			}
-			if err := w.Make(ctx, ipAddresses, ipAddress(ip, svc)); err != nil && !apierrors.IsAlreadyExists(err) {
-				return err
-			}
-		}
-	}
-	return nil
+	_ = a.ports.take(portOf(c.Key))
 }

@@ -30,12 +30,11 @@ type serviceAllocator struct {
 
 	mu     sync.Mutex // guards all below and what it points to
 	loaded bool
-	// pending is used when other API servers write too.
-	pending outstanding
-	now     []netip.Prefix // what ips are of
-	ips     map[corev1.IPFamily]ranges
-	order   []corev1.IPFamily // as configured; the first is the default
-	ports   *portPool
+	leases map[*lease]struct{} // writes under way, and those of which nobody knows how they ended
+	now    []netip.Prefix      // what ips are of
+	ips    map[corev1.IPFamily]ranges
+	order  []corev1.IPFamily // as configured; the first is the default
+	ports  *portPool
 }
 
 func newServiceAllocator(env registry.Env) *serviceAllocator {
@@ -43,7 +42,7 @@ func newServiceAllocator(env registry.Env) *serviceAllocator {
 	if high == 0 {
 		low, high = 30000, 32767
 	}
-	a := &serviceAllocator{env: env, pending: outstanding{}, ips: map[corev1.IPFamily]ranges{}, ports: newPortPool(low, high)}
+	a := &serviceAllocator{env: env, leases: map[*lease]struct{}{}, ips: map[corev1.IPFamily]ranges{}, ports: newPortPool(low, high)}
 	for _, prefix := range env.ServiceCIDRs {
 		if f := family(prefix.Addr()); !slices.Contains(a.order, f) {
 			a.order = append(a.order, f)
@@ -62,138 +61,18 @@ func family(ip netip.Addr) corev1.IPFamily {
 
 func (a *serviceAllocator) hooks() registry.Hooks {
 	return registry.Hooks{
-		BeginCreate: func(ctx context.Context, obj runtime.Object, dryRun bool) (func(bool), error) {
-			return a.begin(ctx, obj.(*corev1.Service), nil, dryRun)
+		BeginCreate: func(ctx context.Context, obj runtime.Object, _ bool) (func(bool), error) {
+			return a.begin(ctx, obj.(*corev1.Service), nil)
 		},
-		BeginUpdate: func(ctx context.Context, obj, old runtime.Object, dryRun bool) (func(bool), error) {
+		BeginUpdate: func(ctx context.Context, obj, old runtime.Object, _ bool) (func(bool), error) {
 			svc, before := obj.(*corev1.Service), old.(*corev1.Service)
 			if validation.Equal(svc.Spec, before.Spec) {
 				return func(bool) {}, nil // metadata or status
 			}
-			return a.begin(ctx, svc, before, dryRun)
+			return a.begin(ctx, svc, before)
 		},
-		AfterDelete: func(ctx context.Context, obj runtime.Object) {
-			svc := obj.(*corev1.Service)
-			a.disclaim(ctx, clusterIPsOf(svc))
-			a.releaseAll(svc)
-		},
-	}
-}
-
-// A lease is what one write takes and gives up.
-type lease struct {
-	takenIPs, freedIPs     []netip.Addr
-	takenPorts, freedPorts []int32
-
-	chosen  []netip.Addr // of those taken: not asked for by the client
-	claimed []netip.Addr // of those taken: with an IPAddress object
-}
-
-func (a *serviceAllocator) begin(ctx context.Context, svc, old *corev1.Service, dryRun bool) (func(stored bool), error) {
-	l, err := a.choose(svc, old)
-	if err != nil {
-		return nil, err
-	}
-	finish := func(stored bool) {
-		given := l.claimed
-		if stored {
-			given = l.freedIPs
-		}
-		if !dryRun {
-			a.disclaim(ctx, given)
-		}
-		a.mu.Lock()
-		defer a.mu.Unlock()
-		a.finishLocked(l, stored)
-	}
-	if a.env.Writer != nil && !dryRun {
-		if err := a.claim(ctx, svc, l); err != nil {
-			finish(false)
-			return nil, err
-		}
-	}
-	return finish, nil
-}
-
-// choose takes from the pools what the service lacks or asks for.
-func (a *serviceAllocator) choose(svc, old *corev1.Service) (*lease, error) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.reloadLocked()
-	if err := a.loadLocked(); err != nil {
-		return nil, err
-	}
-	l := &lease{}
-	a.pending.began(l)
-	err := a.familiesLocked(svc, old)
-	if err == nil {
-		err = a.addressesLocked(svc, old, l)
-	}
-	if err == nil {
-		err = a.nodePortsLocked(svc, old, l)
-	}
-	if err != nil {
-		a.finishLocked(l, false)
-		return nil, err
-	}
-	return l, nil
-}
-
-func (a *serviceAllocator) finishLocked(l *lease, stored bool) {
-	a.pending.ended(l, stored && a.env.Shared)
-	ips, ports := l.takenIPs, l.takenPorts
-	if stored {
-		ips, ports = l.freedIPs, l.freedPorts
-	}
-	for _, ip := range ips {
-		a.freeIPLocked(ip)
-	}
-	for _, port := range ports {
-		a.ports.free(port)
-	}
-}
-
-func (a *serviceAllocator) freeIPLocked(ip netip.Addr) {
-	if pool := a.ips[family(ip)]; pool != nil {
-		pool.free(ip)
-	}
-}
-
-// loadLocked marks what stored services hold.
-func (a *serviceAllocator) loadLocked() error {
-	if a.loaded || a.env.Objects == nil {
-		return nil
-	}
-	list, err := a.env.Objects.List(version.WithResource("services"), "")
-	if err != nil {
-		return fmt.Errorf("reading the addresses of existing services: %w", err)
-	}
-	for _, obj := range list {
-		svc := obj.(*corev1.Service)
-		for _, ip := range clusterIPsOf(svc) {
-			if pool := a.ips[family(ip)]; pool != nil {
-				_ = pool.take(ip) // one that two services share stays taken
-			}
-		}
-		for _, port := range allNodePorts(svc) {
-			_ = a.ports.take(port)
-		}
-	}
-	a.loaded = true
-	return nil
-}
-
-func (a *serviceAllocator) releaseAll(svc *corev1.Service) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if !a.loaded && a.env.Objects != nil {
-		return // nothing is marked yet
-	}
-	for _, ip := range clusterIPsOf(svc) {
-		a.freeIPLocked(ip)
-	}
-	for _, port := range allNodePorts(svc) {
-		a.ports.free(port)
+		AfterDelete: func(_ context.Context, obj runtime.Object) { a.releaseAll(obj.(*corev1.Service)) },
+		Claims:      a,
 	}
 }
 
@@ -255,9 +134,9 @@ func (a *serviceAllocator) addressesLocked(svc, old *corev1.Service, l *lease) e
 		if spec.ClusterIPs[i] == "" {
 			ip, err := pool.next()
 			if err != nil {
-				return apierrors.NewInternalError(fmt.Errorf("failed to allocate a serviceIP for Service %q: %w", svc.Name, err))
+				return fullError(svc, err)
 			}
-			l.takenIPs, l.chosen = append(l.takenIPs, ip), append(l.chosen, ip)
+			l.takenIPs = append(l.takenIPs, ip)
 			spec.ClusterIPs[i] = ip.String()
 			continue
 		}
