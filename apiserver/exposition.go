@@ -34,16 +34,18 @@ func (s *Server) readings(disk store.Store) {
 	s.cacheReadings()
 	s.processReadings()
 	s.auditReadings()
-	if sizer, ok := disk.(store.Sizer); ok {
-		size := s.measure.Desc(metric.Stable, "gauge", "apiserver_storage_size_bytes", "Size of the storage database file physically allocated in bytes.", "storage_cluster_id")
-		s.measure.MustRegister(&metric.Reading{Descs: []*prometheus.Desc{size}, Read: func(out chan<- prometheus.Metric) {
-			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-			defer cancel()
-			if n, err := sizer.Size(ctx); err == nil {
-				metric.Show(out, size, float64(n), "etcd-0")
-			}
-		}})
-	}
+	size := s.measure.Desc(metric.Stable, "gauge", "apiserver_storage_size_bytes", "Size of the storage database file physically allocated in bytes.", "storage_cluster_id")
+	s.measure.MustRegister(&metric.Reading{Descs: []*prometheus.Desc{size}, Read: func(out chan<- prometheus.Metric) {
+		sizer, ok := disk.(store.Sizer)
+		if !ok {
+			return
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		if n, err := sizer.Size(ctx); err == nil {
+			metric.Show(out, size, float64(n), "etcd-0")
+		}
+	}})
 	down := s.measure.Desc(metric.Alpha, "gauge", "aggregator_unavailable_apiservice", "Gauge of APIServices which are marked as unavailable broken down by APIService name.", "name")
 	s.measure.MustRegister(&metric.Reading{Descs: []*prometheus.Desc{down}, Read: func(out chan<- prometheus.Metric) {
 		list, err := s.rest.List(apiregistrationv1.SchemeGroupVersion.WithResource("apiservices"), "")
