@@ -95,6 +95,9 @@ type Config struct {
 	// AuthorizationConfig is how the API server decides.
 	AuthorizationConfig `json:",inline"`
 
+	// KubeletConfig is what the node keeps for itself.
+	KubeletConfig `json:",inline"`
+
 	// AdmissionConfig says who is asked about writes.
 	AdmissionConfig `json:",inline"`
 
@@ -151,7 +154,7 @@ func Defaults() Config {
 		APIPort: 6443, KubeletPort: 10250, IngressHTTPPort: 80, IngressHTTPSPort: 443,
 		ClusterCIDR: "10.42.0.0/16", ServiceCIDR: "10.43.0.0/16", ClusterDNS: "10.43.0.10", ClusterDomain: "cluster.local",
 		PodNetwork: "vxlan", ProxyMode: "nftables", Controllers: []string{"*"}, CgroupRoot: "/", ResolvConf: "/etc/resolv.conf",
-		AuthenticationConfig: defaultAuthenticationConfig(), ProxyConfig: defaultProxyConfig(), AuthorizationConfig: defaultAuthorization(), LogLevel: "info", LogFormat: "text", AuditOptions: audit.Defaults(), LimitsConfig: defaultLimits(),
+		AuthenticationConfig: defaultAuthenticationConfig(), ProxyConfig: defaultProxyConfig(), AuthorizationConfig: defaultAuthorization(), KubeletConfig: defaultKubeletConfig(), LogLevel: "info", LogFormat: "text", AuditOptions: audit.Defaults(), LimitsConfig: defaultLimits(),
 	}
 }
 
@@ -217,7 +220,7 @@ func (c *Config) Validate() error {
 	if _, err := c.runtimeConfig(); err != nil {
 		errs = append(errs, err)
 	}
-	errs = append(errs, c.AuthenticationConfig.validate(), c.ProxyConfig.validate(), c.AuthorizationConfig.validate(), c.LimitsConfig.validate())
+	errs = append(errs, c.AuthenticationConfig.validate(), c.ProxyConfig.validate(), c.AuthorizationConfig.validate(), c.LimitsConfig.validate(), c.KubeletConfig.validate())
 	pods := prefixOf(c.ClusterCIDR, "cluster-cidr", bad)
 	services := prefixOf(c.ServiceCIDR, "service-cidr", bad)
 	if pods.IsValid() && services.IsValid() {

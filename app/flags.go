@@ -37,6 +37,7 @@ func (c *Config) Flags(f *pflag.FlagSet) {
 	c.ProxyConfig.flags(f)
 	c.AuthorizationConfig.flags(f)
 	c.AdmissionConfig.flags(f)
+	c.KubeletConfig.flags(f)
 	f.StringSliceVar(&c.EtcdEndpoints, "etcd-servers", c.EtcdEndpoints, "external etcd to use instead of the embedded one")
 	f.StringVar(&c.EtcdCA, "etcd-cafile", c.EtcdCA, "authority of the external etcd")
 	f.StringVar(&c.EtcdCert, "etcd-certfile", c.EtcdCert, "client certificate towards the external etcd")

@@ -274,8 +274,14 @@ func (w *worker) newKubelet(ctx context.Context, c kubernetes.Interface) (*kubel
 		stop()
 		return nil, nil, err
 	}
-	cgroups.Limit(int64(goruntime.NumCPU())*1000, node.MemoryCapacity())
-	made, err := kubelet.New(kubelet.Config{
+	reserved, err := w.config.reserved()
+	if err != nil {
+		stop()
+		return nil, nil, err
+	}
+	cgroups.Limit(max(0, int64(goruntime.NumCPU())*1000-reserved.Cpu().MilliValue()), max(0, node.MemoryCapacity()-reserved.Memory().Value()))
+	cgroups.LimitPids(w.config.PodPidsLimit)
+	config := kubelet.Config{
 		NodeName: w.config.NodeName, Client: c, Pods: pods, NodeInformer: nodes, PodsLive: w.kept.podsLive(pods), Statuses: w.kept.statuses(),
 		Services: services.Lister(), ServicesSynced: serviceInformer.HasSyncedChecker().Done(), Objects: sources,
 		Runtime: w.runtime, Images: w.images, Volumes: host, Cgroups: cgroups,
@@ -283,7 +289,9 @@ func (w *worker) newKubelet(ctx context.Context, c kubernetes.Interface) (*kubel
 		Node:    node.Config{IPs: []net.IP{w.nodeIP.AsSlice()}, Version: Version + "+periplus", Port: int32(w.config.KubeletPort), Dir: w.config.StateDir, Labels: w.config.storageLabels(), VolumesInUse: driven.InUse},
 		RootDir: w.config.kubeletDir(), LogDir: w.config.logsDir(), StaticPodPath: w.config.PodManifests,
 		ClusterDNS: []string{w.config.ClusterDNS}, ClusterDomain: w.config.ClusterDomain, ResolvConf: w.config.ResolvConf,
-	})
+	}
+	w.config.KubeletConfig.apply(&config)
+	made, err := kubelet.New(config)
 	if err != nil {
 		stop()
 		return nil, nil, err
