@@ -45,6 +45,7 @@ func (s *Server) bootstrap(ctx context.Context, c kubernetes.Interface) error {
 	second, ctx := errgroup.WithContext(ctx)
 	second.Go(func() error { return rbac.BootstrapNamespaces(ctx, c) })
 	second.Go(func() error { return s.config.Trust.Publish(ctx, c) })
+	second.Go(func() error { return trackTokens(ctx, c) })
 	second.Go(func() error {
 		if err := s.rest.Reclaim(ctx, corev1.SchemeGroupVersion.WithResource("services")); err != nil {
 			return err
