@@ -87,6 +87,8 @@ type Config struct {
 	// RequestTimeout bounds requests that do not last, default a minute. MinRequestTimeout is
 	// for how long watches last at least that do not say so, default 30 minutes.
 	RequestTimeout, MinRequestTimeout time.Duration
+	// Tracing is the path of a TracingConfiguration; "": nothing is traced.
+	Tracing string
 	// Audit says which requests are logged, and where; the zero value: none.
 	Audit audit.Options
 	// Admission says which plug-ins of the server's own are asked, and how they are configured.

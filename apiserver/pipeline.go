@@ -83,6 +83,12 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, routes http.Handl
 		s.refuse(w, r, denied)
 		return
 	}
+	if s.tracer != nil {
+		seen := &answer{ResponseWriter: w}
+		traced, end := s.tracer.Request(ctx, r, state)
+		ctx, w = traced, seen
+		defer func() { end(seen.code, seen.bytes) }()
+	}
 	if err := s.impersonate(ctx, state, r.Header); err != nil {
 		s.config.Log.Debug("request may not impersonate", base.KeyUser, state.User.GetName(), base.KeyError, err)
 		s.rest.Codecs().WriteError(w, r, err)

@@ -39,6 +39,7 @@ import (
 	"github.com/periplus/periplus/apiserver/request"
 	"github.com/periplus/periplus/apiserver/rest"
 	"github.com/periplus/periplus/apiserver/review"
+	"github.com/periplus/periplus/apiserver/spans"
 	"github.com/periplus/periplus/apiserver/subresource"
 	"github.com/periplus/periplus/base"
 	"github.com/periplus/periplus/client"
@@ -60,9 +61,10 @@ type Server struct {
 	audit   *audit.Auditor // nil: nothing is audited
 	flow    *flow.Control
 	stands  *impersonation.Checker // who may act as whom
-	plain   *flow.Limits // instead of flow; nil: flow
+	plain   *flow.Limits           // instead of flow; nil: flow
 	measure *measure.Metrics
-	telling atomic.Int32 // calls of tellFlows that wait for one that is at it
+	tracer  *spans.Tracer // nil: nothing is traced
+	telling atomic.Int32  // calls of tellFlows that wait for one that is at it
 	handler http.Handler
 	// answered is closed when the last request from outside has been answered.
 	answered chan struct{}
@@ -84,6 +86,9 @@ func New(config Config) (*Server, error) {
 	s := &Server{config: config, measure: measure.New(), stop: make(chan struct{}), answered: make(chan struct{}), ready: make(chan struct{})}
 	disk := config.Store
 	s.config.Store = s.measure.Store(disk, s.resourceOf)
+	if err := s.traces(); err != nil {
+		return nil, err
+	}
 	if err := s.encrypts(); err != nil {
 		return nil, err
 	}
@@ -192,6 +197,7 @@ func (s *Server) ClientConfig(name string, groups ...string) *restclient.Config 
 // returns when ctx has ended and all requests have.
 func (s *Server) Run(ctx context.Context, listeners ...net.Listener) error {
 	defer s.authn.Close()
+	defer s.endTraces(ctx)
 	if s.sealed != nil {
 		defer s.sealed.End()
 	}

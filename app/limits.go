@@ -18,6 +18,9 @@ type LimitsConfig struct {
 
 	RequestTimeout    metav1.Duration `json:"request-timeout"`
 	MinRequestTimeout int             `json:"min-request-timeout,omitempty"` // seconds
+
+	// Tracing is a TracingConfiguration (apiserver.config.k8s.io/v1): where spans of requests go.
+	Tracing string `json:"tracing-config-file,omitempty"`
 }
 
 func defaultLimits() LimitsConfig {
@@ -31,6 +34,7 @@ func (c *LimitsConfig) flags(f *pflag.FlagSet) {
 	f.IntVar(&c.MaxMutatingInFlight, "max-mutating-requests-inflight", c.MaxMutatingInFlight, "requests that write and are served at once")
 	f.BoolVar(&c.Fairness, "enable-priority-and-fairness", c.Fairness, "let requests wait by priority level and flow; false: only the two limits hold")
 	f.DurationVar(&c.RequestTimeout.Duration, "request-timeout", c.RequestTimeout.Duration, "how long a request may take that is not a stream")
+	f.StringVar(&c.Tracing, "tracing-config-file", c.Tracing, "TracingConfiguration (apiserver.config.k8s.io/v1): the OpenTelemetry collector that gets spans of requests, and how many")
 	f.IntVar(&c.MinRequestTimeout, "min-request-timeout", c.MinRequestTimeout, "seconds that a watch lasts at least which does not say so, and twice that at most")
 }
 

@@ -131,7 +131,7 @@ func (s *controlPlane) apiStage() stage {
 		}
 		s.api, err = apiserver.New(apiserver.Config{
 			Admission: plugins,
-			Metrics:   s.metrics, MaxInFlight: s.config.MaxInFlight, MaxMutatingInFlight: s.config.MaxMutatingInFlight, NoFairness: !s.config.Fairness,
+			Metrics:   s.metrics, Tracing: s.config.Tracing, MaxInFlight: s.config.MaxInFlight, MaxMutatingInFlight: s.config.MaxMutatingInFlight, NoFairness: !s.config.Fairness,
 			RequestTimeout: s.config.RequestTimeout.Duration, MinRequestTimeout: time.Duration(s.config.MinRequestTimeout) * time.Second,
 			Encryption: s.config.EncryptionConfig.options(), Authentication: authentication, Trust: trust, ProxyClient: proxy, AggregateByClusterIP: !s.config.AggregatorRouting,
 			Store: s.store, Version: Version,
@@ -224,7 +224,7 @@ func (s *controlPlane) controllersStage() stage {
 			Events: broadcaster, Journey: s.record, Metrics: s.metrics.queues,
 			Log: s.log.With(base.KeyComponent, "controllers"),
 			Options: controllers.Options{
-				ClusterCIDRs: []string{s.config.ClusterCIDR}, ServiceCIDRs: []string{s.config.ServiceCIDR}, RootCA: s.id.ca.PEM, LegacyToken: s.legacyToken, SigningCert: s.id.ca.PEM, SigningKey: s.id.ca.KeyPEM(),
+				ClusterCIDRs: []string{s.config.ClusterCIDR}, ServiceCIDRs: []string{s.config.ServiceCIDR}, RootCA: s.id.ca.PEM, LegacyToken: s.legacyToken, LegacyTokenPeriod: s.config.LegacyTokenPeriod.Duration, SigningCert: s.id.ca.PEM, SigningKey: s.id.ca.KeyPEM(),
 				ReservedPorts: []int32{int32(s.config.APIPort), int32(s.config.KubeletPort)}, //nolint:gosec // validated
 			},
 		}

@@ -28,6 +28,8 @@ type State struct {
 	Begun func()
 	// Metrics are the server's; nil ones measure nothing.
 	Metrics *measure.Metrics
+	// Traced says that the request has a span in its context.
+	Traced bool
 	// Elsewhere is the time that passed while the request waited for others.
 	Elsewhere Elsewhere
 

@@ -232,6 +232,9 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) error {
 		q := r.URL.Query()
 		c.includeObject = metav1.IncludeObjectPolicy(q.Get("includeObject"))
 	}
+	if state.Traced {
+		return e.traced(w, r, c)
+	}
 	return e.dispatch(w, r, c)
 }
 

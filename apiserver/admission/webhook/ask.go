@@ -55,7 +55,9 @@ func (h *Hook) Wanted(ctx context.Context, a *admission.Attributes, objects regi
 // API error, or a *CallError.
 func (h *Hook) Ask(ctx context.Context, a *admission.Attributes, m *admission.Match, mutating bool) (patch []byte, err error) {
 	start := time.Now()
+	ctx, end := h.span(ctx, a, mutating)
 	patch, err = h.ask(ctx, a, m, mutating)
+	end(err)
 	h.measure(ctx, a, mutating, err, start)
 	if a.Record != nil {
 		kind, answer := "validating", h.outcome(patch, err)

@@ -17,6 +17,8 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/periplus/periplus/apiserver/spans"
 )
 
 const (
@@ -98,6 +100,7 @@ func (c *Connection) Post(ctx context.Context, question, answer any) error {
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("Accept", "application/json, */*")
 	r.Header.Set("User-Agent", "kube-apiserver-admission")
+	spans.Pass(ctx, r.Header)
 	resp, err := c.client.Do(r)
 	if err != nil {
 		return err

@@ -11,6 +11,7 @@ import (
 	"github.com/periplus/periplus/apiserver/admission"
 	"github.com/periplus/periplus/apiserver/measure"
 	"github.com/periplus/periplus/apiserver/request"
+	"github.com/periplus/periplus/apiserver/spans"
 )
 
 // measure counts an answer of the hook, and takes its time off that of the request.
@@ -50,4 +51,16 @@ func (h *Hook) measure(ctx context.Context, a *admission.Attributes, mutating bo
 		m.Asked(h.Name, step, operation, http.StatusOK, true, took)
 		m.Refused(h.Name, step, operation, "apiserver_internal_error", 0)
 	}
+}
+
+// span begins the span of a question to the hook.
+func (h *Hook) span(ctx context.Context, a *admission.Attributes, mutating bool) (context.Context, func(error)) {
+	if s := request.From(ctx); s == nil || !s.Traced {
+		return ctx, func(error) {}
+	}
+	step := "Call validating webhook"
+	if mutating {
+		step = "Call mutating webhook"
+	}
+	return spans.Start(ctx, step, "configuration", h.Configuration, "webhook", h.Name, "resource", a.Resource.GroupResource().String(), "subresource", a.Subresource, "operation", string(a.Operation))
 }
