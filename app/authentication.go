@@ -60,11 +60,15 @@ type AuthenticationConfig struct {
 	ServiceAccountMaxLife    metav1.Duration `json:"service-account-max-token-expiration"`
 	ServiceAccountExtend     bool            `json:"service-account-extend-token-expiration"`
 	APIAudiences             []string        `json:"api-audiences,omitempty"`
+	// LegacyTokenPeriod is how long a token in a Secret may be unused before it is shut
+	// out, and after that before it is deleted.
+	LegacyTokenPeriod metav1.Duration `json:"legacy-service-account-token-clean-up-period"`
 }
 
 func defaultAuthenticationConfig() AuthenticationConfig {
 	return AuthenticationConfig{
 		WebhookVersion: "v1beta1", WebhookTTL: metav1.Duration{Duration: 2 * time.Minute}, OIDCUsernameClaim: "sub", OIDCSigningAlgs: []string{"RS256"}, ServiceAccountExtend: true,
+		LegacyTokenPeriod: metav1.Duration{Duration: 365 * 24 * time.Hour},
 	}
 }
 
@@ -118,12 +122,16 @@ func (c *AuthenticationConfig) flags(f *pflag.FlagSet) {
 	f.DurationVar(&c.ServiceAccountMaxLife.Duration, "service-account-max-token-expiration", c.ServiceAccountMaxLife.Duration, "longest life of a service account token (0: as long as is asked for)")
 	f.BoolVar(&c.ServiceAccountExtend, "service-account-extend-token-expiration", c.ServiceAccountExtend, "let the tokens that pods get by default live for a year, and only tell of clients that do not renew them")
 	f.StringSliceVar(&c.APIAudiences, "api-audiences", c.APIAudiences, "audiences of the API server (default: the issuers)")
+	f.DurationVar(&c.LegacyTokenPeriod.Duration, "legacy-service-account-token-clean-up-period", c.LegacyTokenPeriod.Duration, "how long a service account token in a Secret may be unused before it is shut out, and after that before it is deleted")
 }
 
 func (c *AuthenticationConfig) validate() error {
 	var errs []error
 	if c.StructuredConfig != "" && (c.OIDCIssuer != "" || c.OIDCClientID != "") {
 		errs = append(errs, errors.New("authentication-config file and oidc-* flags are mutually exclusive"))
+	}
+	if c.LegacyTokenPeriod.Duration <= 0 {
+		errs = append(errs, fmt.Errorf("legacy-service-account-token-clean-up-period: %s is not allowed: must be positive", c.LegacyTokenPeriod.Duration))
 	}
 	if c.WebhookVersion != "v1" && c.WebhookVersion != "v1beta1" {
 		errs = append(errs, fmt.Errorf("authentication-token-webhook-version: %q is not allowed: must be v1 or v1beta1", c.WebhookVersion))
