@@ -165,6 +165,13 @@ func extension(t *testing.T, group, version string, proxies *pki.Authority) int3
 		w.Header().Set("Content-Type", "application/json")
 		_ = json.NewEncoder(w).Encode(list)
 	})
+	mux.HandleFunc("/openapi/v2", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Etag", `"1"`)
+		_, _ = fmt.Fprintf(w, `{"swagger":"2.0","info":{"title":"ext","version":"1"},"paths":{"/apis/%[1]s/%[2]s/things/{name}":{"get":{"operationId":"readThing","produces":["application/json"],`+
+			`"responses":{"200":{"description":"OK","schema":{"$ref":"#/definitions/Thing"}}}}},"/other/":{"get":{"responses":{"200":{"description":"OK"}}}}},`+
+			`"definitions":{"Thing":{"type":"object","properties":{"size":{"type":"integer"}},"x-kubernetes-group-version-kind":[{"group":%[1]q,"version":%[2]q,"kind":"Thing"}]}}}`, group, version)
+	})
+	mux.HandleFunc("/openapi/v3", http.NotFound)
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		if len(r.TLS.PeerCertificates) == 0 || r.TLS.PeerCertificates[0].Subject.CommonName != "front-proxy-client" {
 			http.Error(w, "who are you?", http.StatusUnauthorized)
@@ -331,5 +338,43 @@ func TestMetricsAreHandedOver(t *testing.T) {
 	}
 	until(ctx, t, services, name, "local again", condition(apiregistrationv1.ConditionTrue, "Local", ""))
 	for resources() != "nodes pods" && ctx.Err() == nil { // the connection to the other server may outlast its APIService for a moment
+	}
+}
+
+// TestOldDocuments: a server that only has OpenAPI v2 is in the documents of v3, too.
+func TestOldDocuments(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	c, services, ca := aggregating(t)
+	externalName(ctx, t, c)
+	if _, err := services.Create(ctx, remoteService("ext.example.com", extension(t, "ext.example.com", "v1", ca)), metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	until(ctx, t, services, "v1.ext.example.com", "available", condition(apiregistrationv1.ConditionTrue, "Passed", "all checks passed"))
+	paths, err := c.Discovery().OpenAPIV3().Paths()
+	if err != nil {
+		t.Fatal(err)
+	}
+	at, ok := paths["apis/ext.example.com/v1"]
+	if !ok {
+		t.Fatal("the group version has no document")
+	}
+	text, err := at.Schema("application/json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var document struct {
+		OpenAPI    string
+		Paths      map[string]any
+		Components struct{ Schemas map[string]any }
+	}
+	if err := json.Unmarshal(text, &document); err != nil {
+		t.Fatal(err)
+	}
+	if document.OpenAPI != "3.0.0" || len(document.Paths) != 1 || document.Paths["/apis/ext.example.com/v1/things/{name}"] == nil || document.Components.Schemas["Thing"] == nil {
+		t.Errorf("%s", text)
+	}
+	if _, err := at.Schema("application/com.github.proto-openapi.spec.v3@v1.0+protobuf"); err != nil {
+		t.Error(err)
 	}
 }

@@ -1,6 +1,7 @@
 package apiserver
 
 import (
+	"context"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -8,6 +9,7 @@ import (
 	"github.com/periplus/periplus/apiserver/cacher"
 	"github.com/periplus/periplus/apiserver/encryption"
 	"github.com/periplus/periplus/apiserver/rest"
+	"github.com/periplus/periplus/base"
 )
 
 // encrypts puts encryption in front of the store, if it is configured.
@@ -16,7 +18,7 @@ func (s *Server) encrypts() error {
 	if c.File == "" {
 		return nil
 	}
-	c.Resource, c.Log = s.resourceOf, s.config.Log
+	c.Resource, c.Log, c.Again = s.resourceOf, s.config.Log, s.readAgain
 	if c.Server == "" {
 		c.Server = s.config.Advertise.String()
 	}
@@ -52,4 +54,21 @@ func (s *Server) sealedRules() rest.Sealed {
 		return rest.Sealed{}
 	}
 	return rest.Sealed{Stale: s.sealed.Stale, Unreadable: s.sealed.Unreadable}
+}
+
+// readAgain fills the caches anew that lack entries which could not be decrypted.
+func (s *Server) readAgain(keys []string) {
+	ctx, cancel := context.WithTimeout(context.Background(), s.config.RequestTimeout)
+	defer cancel()
+	done := map[schema.GroupResource]bool{}
+	for _, key := range keys {
+		gr := s.resourceOf(key)
+		if done[gr] {
+			continue
+		}
+		done[gr] = true
+		if err := s.caches.Refresh(ctx, key); err != nil {
+			s.config.Log.Warn("objects that can be decrypted now could not be read", "resource", gr.String(), base.KeyError, err)
+		}
+	}
 }

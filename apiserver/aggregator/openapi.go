@@ -3,6 +3,7 @@ package aggregator
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"net/url"
 
@@ -21,22 +22,34 @@ type swagger struct {
 }
 
 // index asks where the document of OpenAPI v3 of the group version is: its path and
-// hash. Servers without OpenAPI v3 have none.
+// hash. That of servers without OpenAPI v3 is made here.
 func (r *remote) index(ctx context.Context) string {
 	body, _, err := r.get(ctx, "/openapi/v3", "application/json", "")
-	if err != nil {
-		return ""
+	if err == nil {
+		r.mu.Lock()
+		r.own = conversion{}
+		r.mu.Unlock()
+		return place(body, "apis/"+r.gv.String())
 	}
+	var status *statusError
+	if errors.As(err, &status) && status.code == http.StatusNotFound {
+		return r.convert(ctx)
+	}
+	return ""
+}
+
+// place reads the place of a group version off an index.
+func place(index []byte, gv string) string {
 	var list struct {
 		Paths map[string]struct {
 			ServerRelativeURL string `json:"serverRelativeURL"`
 		} `json:"paths"`
 	}
-	if json.Unmarshal(body, &list) != nil {
+	if json.Unmarshal(index, &list) != nil {
 		return ""
 	}
-	at := list.Paths["apis/"+r.gv.String()].ServerRelativeURL
-	if u, err := url.Parse(at); err != nil || u.Path != "/openapi/v3/apis/"+r.gv.String() {
+	at := list.Paths[gv].ServerRelativeURL
+	if u, err := url.Parse(at); err != nil || u.Path != "/openapi/v3/"+gv {
 		return ""
 	}
 	return at
@@ -60,6 +73,13 @@ func (r *remote) document(ctx context.Context) (etag string, text []byte) {
 
 // serveV3 passes a question for the document of OpenAPI v3 on, as this server's own.
 func (r *remote) serveV3(w http.ResponseWriter, q *http.Request) {
+	r.mu.Lock()
+	own := r.own.h
+	r.mu.Unlock()
+	if own != nil {
+		own.ServeHTTP(w, q)
+		return
+	}
 	if r.broken != nil {
 		http.Error(w, r.broken.Error(), http.StatusServiceUnavailable)
 		return

@@ -49,6 +49,7 @@ type remote struct {
 	found discovery.Remote
 	v3    string // the path of its document of OpenAPI v3 with the hash; "" is none
 	v2    swagger
+	own   conversion // of the document of OpenAPI v2, if there is none of v3
 }
 
 // remote prepares the way to the server of an APIService.

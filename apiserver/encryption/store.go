@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/server/options/encryptionconfig"
@@ -27,6 +28,9 @@ type Config struct {
 	Reload bool
 	// Resource tells whose objects are stored under a key.
 	Resource func(key string) schema.GroupResource
+	// Again is called with the keys of entries that could not be read and perhaps can be
+	// now; may be nil.
+	Again func(keys []string)
 	// Server names this API server in metrics.
 	Server string
 	Log    *slog.Logger
@@ -42,6 +46,7 @@ type Store struct {
 
 	mu         sync.Mutex // guards what follows
 	unreadable map[string]error
+	tried      time.Time // when reading one of them was last tried
 }
 
 var _ store.Store = (*Store)(nil)
@@ -104,6 +109,7 @@ func (s *Store) Reload() error {
 	s.transformers.Set(loaded.Transformers, end, check, loaded.KMSCloseGracePeriod)
 	s.end = end
 	s.rules.Store(&rules{loaded.EncryptionFileContentHash, loaded.Transformers})
+	s.readAgain()
 	s.config.Log.Info("encryption configuration is in force", base.KeyPath, s.config.File, "resources", len(loaded.Transformers))
 	return nil
 }
@@ -163,17 +169,23 @@ func (s *Store) note(key string, err error) {
 
 // Unreadable returns why an entry below a prefix cannot be read, nil if all can.
 func (s *Store) Unreadable(prefix string) error {
+	key, err := s.oneUnreadable(prefix)
+	if err != nil && s.again(key) {
+		_, err = s.oneUnreadable(prefix)
+	}
+	return err
+}
+
+// oneUnreadable returns an entry below a prefix that cannot be read, and why.
+func (s *Store) oneUnreadable(prefix string) (string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.unreadable) == 0 {
-		return nil
-	}
 	for key, err := range s.unreadable {
 		if strings.HasPrefix(key, prefix) {
-			return err
+			return key, err
 		}
 	}
-	return nil
+	return "", nil
 }
 
 // Stale reports whether what is stored under a key would be written otherwise now.
