@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/periplus/periplus/lab"
+	"github.com/periplus/periplus/test/images/registry"
 	"github.com/periplus/periplus/test/netlab"
 )
 
@@ -18,12 +19,13 @@ type cluster struct {
 	segment  *lab.Segment
 	server   *netlab.Machine
 	machines []*netlab.Machine
+	images   *registry.Registry // for pods that always pull
 	running  []*netlab.Peri
 	logs     string
 }
 
 // start brings up the cluster; what it began is gone when it fails.
-func start(ctx context.Context, peri, logs string, archives []string, agents int) (c *cluster, err error) {
+func start(ctx context.Context, peri, logs string, images []stocked, agents int) (c *cluster, err error) {
 	c = &cluster{logs: logs}
 	defer func() {
 		if err != nil {
@@ -39,12 +41,16 @@ func start(ctx context.Context, peri, logs string, archives []string, agents int
 			return nil, err
 		}
 		c.machines = append(c.machines, m)
-		if err := stock(filepath.Join(m.StateDir(), "images"), archives); err != nil {
+		if err := stock(filepath.Join(m.StateDir(), "images"), images); err != nil {
 			return nil, err
 		}
 	}
 	c.server = c.machines[0]
-	p, err := c.server.Server(ctx)
+	mirrors, err := c.serve(ctx, images)
+	if err != nil {
+		return nil, err
+	}
+	p, err := c.server.Server(ctx, mirrors)
 	if err != nil {
 		return nil, err
 	}
@@ -54,7 +60,7 @@ func start(ctx context.Context, peri, logs string, archives []string, agents int
 		return nil, err
 	}
 	for _, m := range c.machines[1:] {
-		p, err := m.Agent(ctx, "--server", "https://"+c.server.Address().String()+":6443", "--token", strings.TrimSpace(token))
+		p, err := m.Agent(ctx, "--server", "https://"+c.server.Address().String()+":6443", "--token", strings.TrimSpace(token), mirrors)
 		if err != nil {
 			return nil, err
 		}
@@ -63,13 +69,29 @@ func start(ctx context.Context, peri, logs string, archives []string, agents int
 	return c, nil
 }
 
+// serve starts a registry that has the images, and returns the flag that makes a node
+// ask it instead of the one that they are named after.
+func (c *cluster) serve(ctx context.Context, images []stocked) (flag string, err error) {
+	l, err := c.server.Listen(ctx, "tcp4", c.server.Address().String()+":5000")
+	if err != nil {
+		return "", err
+	}
+	c.images = registry.Serve(l)
+	for _, i := range images {
+		if _, err := c.images.Push(ctx, i.ref.RepositoryStr()+":"+i.ref.TagStr(), i.image); err != nil {
+			return "", err
+		}
+	}
+	return "--registry-mirror=registry.k8s.io=http://" + l.Addr().String(), nil
+}
+
 // stock links the archives into a directory that a node reads images from.
-func stock(dir string, archives []string) error {
+func stock(dir string, images []stocked) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
-	for _, a := range archives {
-		if err := link(a, filepath.Join(dir, filepath.Base(a))); err != nil {
+	for _, i := range images {
+		if err := link(i.archive, filepath.Join(dir, filepath.Base(i.archive))); err != nil {
 			return err
 		}
 	}
@@ -102,6 +124,9 @@ func (c *cluster) close() error {
 	}
 	for _, m := range c.machines {
 		errs = append(errs, m.Close())
+	}
+	if c.images != nil {
+		errs = append(errs, c.images.Close())
 	}
 	if c.segment != nil {
 		errs = append(errs, c.segment.Close())

@@ -17,8 +17,15 @@ import (
 	"github.com/periplus/periplus/test/images"
 )
 
-// archive writes an archive of each image, and returns the files.
-func archive(ctx context.Context, dir string) ([]string, error) {
+// A stocked image is one that the tests use, under upstream's name.
+type stocked struct {
+	ref     name.Tag
+	image   v1.Image
+	archive string
+}
+
+// archive makes the images and writes an archive of each.
+func archive(ctx context.Context, dir string) ([]stocked, error) {
 	program, err := os.ReadFile(filepath.Join(dir, "agnhost"))
 	if err != nil {
 		return nil, err
@@ -69,7 +76,7 @@ func archive(ctx context.Context, dir string) ([]string, error) {
 			return nil, err
 		}
 	}
-	var files []string
+	var stock []stocked
 	for id, img := range made {
 		full := image.GetE2EImage(id)
 		ref, err := name.NewTag(full)
@@ -80,9 +87,9 @@ func archive(ctx context.Context, dir string) ([]string, error) {
 		if err := tarball.WriteToFile(file, ref, img); err != nil {
 			return nil, fmt.Errorf("%s: %w", full, err)
 		}
-		files = append(files, file)
+		stock = append(stock, stocked{ref, img, file})
 	}
-	return files, nil
+	return stock, nil
 }
 
 // extension adds the images of an extension API server: upstream's sample, and its etcd.

@@ -58,12 +58,12 @@ func (p *plan) run(ctx context.Context) (err error) {
 		return err
 	}
 	say("images")
-	archives, err := archive(ctx, p.build)
+	images, err := archive(ctx, p.build)
 	if err != nil {
 		return err
 	}
 	say(fmt.Sprintf("a server and %d agents", p.agents))
-	c, err := start(ctx, p.peri, p.logs, archives, p.agents)
+	c, err := start(ctx, p.peri, p.logs, images, p.agents)
 	if err != nil {
 		return err
 	}
