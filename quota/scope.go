@@ -11,20 +11,11 @@ import (
 
 // Matches reports whether all scopes of a quota select an object.
 func Matches(q *corev1.ResourceQuota, obj runtime.Object) bool {
-	for _, scope := range q.Spec.Scopes {
-		if !selects(corev1.ScopedResourceSelectorRequirement{ScopeName: scope, Operator: corev1.ScopeSelectorOpExists}, obj) {
-			return false
-		}
-	}
-	if q.Spec.ScopeSelector == nil {
-		return true
-	}
-	return !slices.ContainsFunc(q.Spec.ScopeSelector.MatchExpressions, func(r corev1.ScopedResourceSelectorRequirement) bool {
-		return !selects(r, obj)
-	})
+	return !slices.ContainsFunc(Scopes(q), func(r corev1.ScopedResourceSelectorRequirement) bool { return !Selects(r, obj) })
 }
 
-func selects(r corev1.ScopedResourceSelectorRequirement, obj runtime.Object) bool {
+// Selects reports whether one scope selects an object.
+func Selects(r corev1.ScopedResourceSelectorRequirement, obj runtime.Object) bool {
 	switch o := obj.(type) {
 	case *corev1.Pod:
 		switch r.ScopeName {
@@ -81,6 +72,18 @@ func named(r corev1.ScopedResourceSelectorRequirement, name string) bool {
 		return !slices.Contains(r.Values, name)
 	}
 	return false
+}
+
+// Scopes are what a quota selects by: its scopes, and what they are to be in.
+func Scopes(q *corev1.ResourceQuota) []corev1.ScopedResourceSelectorRequirement {
+	var out []corev1.ScopedResourceSelectorRequirement
+	for _, scope := range q.Spec.Scopes {
+		out = append(out, corev1.ScopedResourceSelectorRequirement{ScopeName: scope, Operator: corev1.ScopeSelectorOpExists})
+	}
+	if q.Spec.ScopeSelector != nil {
+		out = append(out, q.Spec.ScopeSelector.MatchExpressions...)
+	}
+	return out
 }
 
 // ScopeChanged reports whether an update moves an object between the scopes of quotas: a

@@ -98,7 +98,7 @@ func plugins() []entry {
 		{"MutatingAdmissionWebhook", false, reads(mutating.New)},
 		{"ValidatingAdmissionPolicy", false, reads(validatingpolicy.New)},
 		{"ValidatingAdmissionWebhook", false, reads(validating.New)},
-		{"ResourceQuota", false, reads(resourcequota.New)},
+		{resourcequota.Name, false, both(resourcequota.New)},
 		{alwaysdeny.Name, true, plain(alwaysdeny.New)},
 	}
 }

@@ -27,34 +27,52 @@ type Objects interface {
 	ChangeStatus(ctx context.Context, gvr schema.GroupVersionResource, namespace, name string, change func(runtime.Object) (runtime.Object, error)) error
 }
 
-type plugin struct{ objects Objects }
+// Name is the plug-in's name.
+const Name = "ResourceQuota"
+
+type plugin struct {
+	objects Objects
+	limits  limits
+}
 
 var _ admission.Validator = plugin{}
 
-// New returns the plug-in.
-func New(objects Objects) admission.Plugin { return plugin{objects} }
+// New returns the plug-in; config is a Configuration in YAML or JSON, or nothing.
+func New(objects Objects, config []byte) (admission.Plugin, error) {
+	l, err := load(config)
+	if err != nil {
+		return nil, fmt.Errorf("configuration of %s: %w", Name, err)
+	}
+	return plugin{objects, l}, nil
+}
 
-func (plugin) Name() string { return "ResourceQuota" }
+func (plugin) Name() string { return Name }
 
 // Validate implements admission.Validator.
 func (p plugin) Validate(ctx context.Context, a *admission.Attributes) error {
 	if a.Namespace == "" || a.Object == nil || !p.concerns(a) {
 		return nil
 	}
+	gr := a.Resource.GroupResource()
 	list, err := p.objects.List(quotas, a.Namespace)
-	if err != nil || len(list) == 0 {
+	if err != nil || len(list) == 0 && p.limits[gr] == nil {
 		return err
 	}
 	now := time.Now()
-	gr := a.Resource.GroupResource()
 	whole := quota.Usage(gr, a.Object, now)
 	growth := whole
 	if a.Operation == admission.Update {
 		growth = quota.Growth(whole, quota.Usage(gr, a.Old, now))
 	}
 	var bills []bill
+	var need needs
+	if p.limits[gr] != nil {
+		need = needs{p.limits.names(gr, whole), p.limits.scopes(gr, a.Object)}
+	}
+	covered := false
 	for _, obj := range list {
 		q := obj.(*corev1.ResourceQuota)
+		need.scopesOf(q, a.Object)
 		names := slices.DeleteFunc(quota.Names(q.Spec.Hard), func(n corev1.ResourceName) bool { return !quota.Covers(gr, n) })
 		if len(names) == 0 || !quota.Matches(q, a.Object) {
 			continue
@@ -69,6 +87,8 @@ func (p plugin) Validate(ctx context.Context, a *admission.Attributes) error {
 				return refuse(a, "status unknown for quota: %s, resources: %s", q.Name, joined(names))
 			}
 		}
+		covered = true
+		need.namesOf(names)
 		taken := growth
 		if a.Operation == admission.Update && !quota.Matches(q, a.Old) {
 			taken = whole // it comes into the quota's scope
@@ -76,6 +96,12 @@ func (p plugin) Validate(ctx context.Context, a *admission.Attributes) error {
 		if len(quota.Only(taken, names)) > 0 {
 			bills = append(bills, bill{q, taken})
 		}
+	}
+	if len(bills) == 0 && (covered || len(growth) == 0) {
+		return nil
+	}
+	if err := need.left(a); err != nil {
+		return err
 	}
 	// What one quota refuses is not charged to another.
 	for _, b := range bills {
@@ -90,6 +116,38 @@ func (p plugin) Validate(ctx context.Context, a *admission.Attributes) error {
 		if err := p.charge(ctx, a, b); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// needs are what only a quota allows, by configuration, less what quotas cover.
+type needs struct {
+	names  []corev1.ResourceName
+	scopes []corev1.ScopedResourceSelectorRequirement
+}
+
+func (n *needs) namesOf(covered []corev1.ResourceName) {
+	n.names = slices.DeleteFunc(n.names, func(name corev1.ResourceName) bool { return slices.Contains(covered, name) })
+}
+
+func (n *needs) scopesOf(q *corev1.ResourceQuota, obj runtime.Object) {
+	if len(n.scopes) == 0 {
+		return
+	}
+	for _, s := range quota.Scopes(q) {
+		if quota.Selects(s, obj) {
+			n.scopes = slices.DeleteFunc(n.scopes, func(r corev1.ScopedResourceSelectorRequirement) bool { return r.ScopeName == s.ScopeName })
+		}
+	}
+}
+
+// left refuses if something is needed still.
+func (n *needs) left(a *admission.Attributes) error {
+	switch {
+	case len(n.names) > 0:
+		return refuse(a, "insufficient quota to consume: %s", joined(n.names))
+	case len(n.scopes) > 0:
+		return refuse(a, "insufficient quota to match these scopes: %v", n.scopes)
 	}
 	return nil
 }
