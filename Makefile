@@ -102,6 +102,10 @@ crds: ## definitions and examples of cert-manager, the Gateway API and the Prome
 csi-sanity: ## the storage community's suite for drivers, against the built-in one (as root)
 	@cd test/csi-sanity && go test -count=1 $(TESTFLAGS) .
 
+.PHONY: critest
+critest: packages build ## the CRI tools' suite against the embedded runtime (as root); DOCS=docs/critest.md notes how it ended
+	@cd test/critest && go build -o $(CURDIR)/build/critest/ . && cd $(CURDIR) && build/critest/critest -peri $(BIN)/peri -docs '$(DOCS)'
+
 FOCUS ?= \[Conformance\]
 .PHONY: conformance
 conformance: packages build ## upstream's end-to-end tests that match FOCUS; DOCS=docs/conformance.md notes how they ended

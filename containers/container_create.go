@@ -22,6 +22,7 @@ import (
 	"github.com/periplus/periplus/containers/oci"
 	"github.com/periplus/periplus/containers/snapshot"
 	wasmbin "github.com/periplus/periplus/containers/wasm/bin"
+	"github.com/periplus/periplus/linux/namespace"
 	"github.com/periplus/periplus/linux/process"
 )
 
@@ -75,13 +76,13 @@ func (r *Runtime) makeContainer(ctx context.Context, s *podSandbox, id string, c
 	if err := os.MkdirAll(rootfs, 0o711); err != nil {
 		return nil, err
 	}
-	if err := r.cfg.Snapshots.Prepare(ctx, id, img.ChainID, snapshot.PrepareOptions{}); err != nil {
+	if err := r.cfg.Snapshots.Prepare(ctx, id, img.ChainID, snapshot.PrepareOptions{Users: usersOf(s)}); err != nil {
 		return nil, err
 	}
 	if err := r.cfg.Snapshots.Mount(ctx, id, rootfs); err != nil {
 		return nil, err
 	}
-	config, volumes, err := r.mountImages(ctx, id, config)
+	config, volumes, err := r.mountImages(ctx, s, id, config)
 	if err != nil {
 		return nil, err
 	}
@@ -158,14 +159,14 @@ func (r *Runtime) namespaces(s *podSandbox, config *runtimeapi.ContainerConfig) 
 	sb := s.rec.Sandbox
 	ns := oci.Namespaces{
 		Net: sb.Pins.Net, IPC: sb.Pins.IPC, UTS: sb.Pins.UTS,
-		HostNet: sb.HostNetwork, HostUTS: sb.HostNetwork, HostIPC: sb.HostIPC,
+		HostNet: sb.HostNetwork, HostUTS: sb.HostNetwork, HostIPC: sb.HostIPC, User: userNamespace(s),
 	}
 	opts := config.GetLinux().GetSecurityContext().GetNamespaceOptions()
 	switch opts.GetPid() {
 	case runtimeapi.NamespaceMode_NODE:
 		ns.HostPID = true
 	case runtimeapi.NamespaceMode_POD:
-		if opts == nil || !s.rec.Pause {
+		if !s.rec.Pause {
 			break
 		}
 		_, pid := r.pauseOf(s).snapshotState()
@@ -209,7 +210,7 @@ func stopSignal(config *runtimeapi.ContainerConfig, img Image) (syscall.Signal, 
 
 // mountImages mounts the images that are volumes of the container, read-only,
 // and returns a configuration that binds them like directories.
-func (r *Runtime) mountImages(ctx context.Context, id string, config *runtimeapi.ContainerConfig) (*runtimeapi.ContainerConfig, []string, error) {
+func (r *Runtime) mountImages(ctx context.Context, s *podSandbox, id string, config *runtimeapi.ContainerConfig) (*runtimeapi.ContainerConfig, []string, error) {
 	if !slices.ContainsFunc(config.GetMounts(), func(m *runtimeapi.Mount) bool { return m.GetImage().GetImage() != "" }) {
 		return config, nil, nil
 	}
@@ -220,6 +221,9 @@ func (r *Runtime) mountImages(ctx context.Context, id string, config *runtimeapi
 		if ref == "" {
 			continue
 		}
+		if !m.GetReadonly() {
+			return nil, nil, status.Errorf(codes.InvalidArgument, "image volume %q must be mounted read-only", ref)
+		}
 		img, err := r.cfg.Images.Image(ctx, ref)
 		if err != nil {
 			return nil, nil, fmt.Errorf("image volume %q: %w", ref, err)
@@ -229,20 +233,19 @@ func (r *Runtime) mountImages(ctx context.Context, id string, config *runtimeapi
 		if err := os.MkdirAll(target, 0o711); err != nil {
 			return nil, nil, err
 		}
-		if err := r.cfg.Snapshots.Prepare(ctx, key, img.ChainID, snapshot.PrepareOptions{ReadOnly: true}); err != nil {
+		if err := r.cfg.Snapshots.Prepare(ctx, key, img.ChainID, snapshot.PrepareOptions{ReadOnly: true, Users: usersOf(s)}); err != nil {
 			return nil, nil, err
 		}
 		keys = append(keys, key)
 		if err := r.cfg.Snapshots.Mount(ctx, key, target); err != nil {
 			return nil, nil, err
 		}
-		m.HostPath, m.Readonly = target, true
+		m.HostPath, m.Image.ImageRef = target, img.ID
 		if sub := m.GetImageSubPath(); sub != "" {
 			if !filepath.IsLocal(sub) {
 				return nil, nil, status.Errorf(codes.InvalidArgument, "image volume sub path %q leads out of the image", sub)
 			}
-			m.HostPath = filepath.Join(target, sub)
-			if _, err := os.Lstat(m.HostPath); err != nil {
+			if m.HostPath, err = namespace.ResolveInRoot(target, sub); err != nil {
 				return nil, nil, status.Errorf(codes.InvalidArgument, "image volume %q has no %q", ref, sub)
 			}
 		}
@@ -281,6 +284,11 @@ func (r *Runtime) startPause(ctx context.Context, s *podSandbox) error {
 	if err := os.MkdirAll(filepath.Join(dir, "rootfs"), 0o711); err != nil {
 		return err
 	}
+	if u := s.rec.Sandbox.User; u != nil { // who makes the mount points
+		if err := os.Chown(filepath.Join(dir, "rootfs"), int(u.UID), int(u.GID)); err != nil {
+			return err
+		}
+	}
 	config := &runtimeapi.ContainerConfig{
 		Metadata: &runtimeapi.ContainerMetadata{Name: "POD"},
 		Command:  []string{"/pause", "pause"},
@@ -296,7 +304,7 @@ func (r *Runtime) startPause(ctx context.Context, s *podSandbox) error {
 		ID: id, Config: config, Sandbox: s.config, Rootfs: filepath.Join(dir, "rootfs"), Host: r.host,
 		CgroupsPath: r.cgroupPath(s, id),
 		Namespaces: oci.Namespaces{Net: sb.Pins.Net, IPC: sb.Pins.IPC, UTS: sb.Pins.UTS,
-			HostNet: sb.HostNetwork, HostUTS: sb.HostNetwork, HostIPC: sb.HostIPC},
+			HostNet: sb.HostNetwork, HostUTS: sb.HostNetwork, HostIPC: sb.HostIPC, User: userNamespace(s)},
 	})
 	if err != nil {
 		return err

@@ -79,6 +79,9 @@ func (r *Runtime) launch(ctx context.Context, c *container) (monitor.Container, 
 	if r.ociErr != nil {
 		return monitor.Container{}, r.ociErr
 	}
+	if err := r.givePipes(c); err != nil {
+		return monitor.Container{}, err
+	}
 	r.monitor.wait(ctx)
 	return r.client.Start(ctx, monitor.StartRequest{
 		ID: c.rec.ID, Dir: r.containerDir(c.rec.ID), OCI: r.oci, LogPath: c.rec.LogPath,

@@ -157,7 +157,7 @@ func (r *Runtime) Shutdown(ctx context.Context, everything bool) error {
 		return fmt.Errorf("end the container monitor: %w", err)
 	}
 	_ = cgroup.Remove(r.cfg.CgroupParent)
-	for _, name := range []string{"netns", "ipcns", "utsns", "oci", monitor.SocketName, "monitor.lock"} {
+	for _, name := range []string{"netns", "ipcns", "utsns", "userns", "oci", monitor.SocketName, "monitor.lock"} {
 		_ = os.RemoveAll(filepath.Join(r.cfg.RunDir, name))
 	}
 	return nil

@@ -86,7 +86,7 @@ func (r *Runtime) planSandbox(id string, req *runtimeapi.RunPodSandboxRequest) (
 	pid := config.GetLinux().GetSecurityContext().GetNamespaceOptions().GetPid()
 	return &podSandbox{config: config, rec: sandboxRecord{
 		ID: id, Phase: phaseMaking, CreatedAt: time.Now(), Handler: req.GetRuntimeHandler(),
-		Pause:  pid == runtimeapi.NamespaceMode_POD && config.GetLinux().GetSecurityContext().GetNamespaceOptions() != nil,
+		Pause:  pid == runtimeapi.NamespaceMode_POD, // what the CRI means when it says nothing
 		Config: raw, Sandbox: sb,
 	}}, nil
 }
@@ -100,6 +100,9 @@ func (r *Runtime) makeSandbox(ctx context.Context, s *podSandbox) error {
 		return err
 	}
 	sb := s.rec.Sandbox
+	if sb.User != nil {
+		sb.User.Holder = []string{r.monitorPath, "pause"}
+	}
 	if err := sb.Make(ctx, r.cfg.Network, sb.Attachment(s.rec.ID, s.config), s.config); err != nil {
 		return err
 	}

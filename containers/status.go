@@ -13,6 +13,7 @@ import (
 
 	wasmbin "github.com/periplus/periplus/containers/wasm/bin"
 	"github.com/periplus/periplus/linux/cgroup"
+	"github.com/periplus/periplus/linux/namespace"
 )
 
 // RuntimeName is what kubectl shows before "://" in a container's ID.
@@ -43,11 +44,13 @@ func (r *Runtime) Status(ctx context.Context, req *runtimeapi.StatusRequest) (*r
 		network.Status, network.Reason = false, "NetworkPluginNotReady"
 		network.Message = "Network plugin returns error: " + err.Error()
 	}
-	features := &runtimeapi.RuntimeHandlerFeatures{RecursiveReadOnlyMounts: r.ociName() == "crun"}
+	features := &runtimeapi.RuntimeHandlerFeatures{
+		RecursiveReadOnlyMounts: r.ociName() == "crun", UserNamespaces: namespace.UsersSupported() == nil,
+	}
 	resp := &runtimeapi.StatusResponse{
 		Status:          &runtimeapi.RuntimeStatus{Conditions: []*runtimeapi.RuntimeCondition{ready, network}},
 		RuntimeHandlers: []*runtimeapi.RuntimeHandler{{Name: "", Features: features}},
-		Features:        &runtimeapi.RuntimeFeatures{SupplementalGroupsPolicy: true},
+		Features:        &runtimeapi.RuntimeFeatures{SupplementalGroupsPolicy: true, MountOptions: true},
 	}
 	if r.ociErr == nil {
 		resp.RuntimeHandlers = append(resp.RuntimeHandlers,

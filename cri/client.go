@@ -112,6 +112,18 @@ func (x *runtimeClient) ListPodSandboxStats(ctx context.Context, in *runtimeapi.
 	return x.c.ListPodSandboxStats(ctx, in)
 }
 
+func (x *runtimeClient) ListMetricDescriptors(ctx context.Context, in *runtimeapi.ListMetricDescriptorsRequest) (*runtimeapi.ListMetricDescriptorsResponse, error) {
+	return x.c.ListMetricDescriptors(ctx, in)
+}
+
+func (x *runtimeClient) ListPodSandboxMetrics(ctx context.Context, in *runtimeapi.ListPodSandboxMetricsRequest) (*runtimeapi.ListPodSandboxMetricsResponse, error) {
+	return x.c.ListPodSandboxMetrics(ctx, in)
+}
+
+func (x *runtimeClient) CheckpointContainer(ctx context.Context, in *runtimeapi.CheckpointContainerRequest) (*runtimeapi.CheckpointContainerResponse, error) {
+	return x.c.CheckpointContainer(ctx, in)
+}
+
 func (x *imageClient) ListImages(ctx context.Context, in *runtimeapi.ListImagesRequest) (*runtimeapi.ListImagesResponse, error) {
 	return x.c.ListImages(ctx, in)
 }

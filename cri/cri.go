@@ -41,6 +41,13 @@ type Runtime interface {
 	PodSandboxStats(context.Context, *runtimeapi.PodSandboxStatsRequest) (*runtimeapi.PodSandboxStatsResponse, error)
 	ListPodSandboxStats(context.Context, *runtimeapi.ListPodSandboxStatsRequest) (*runtimeapi.ListPodSandboxStatsResponse, error)
 
+	// ListMetricDescriptors and ListPodSandboxMetrics are what the kubelet's
+	// /metrics/cadvisor is made of.
+	ListMetricDescriptors(context.Context, *runtimeapi.ListMetricDescriptorsRequest) (*runtimeapi.ListMetricDescriptorsResponse, error)
+	ListPodSandboxMetrics(context.Context, *runtimeapi.ListPodSandboxMetricsRequest) (*runtimeapi.ListPodSandboxMetricsResponse, error)
+
+	CheckpointContainer(context.Context, *runtimeapi.CheckpointContainerRequest) (*runtimeapi.CheckpointContainerResponse, error)
+
 	// Events calls handle for every container event, in order, until ctx ends
 	// (nil) or the stream breaks (an error; the caller lists and calls again).
 	// handle must not block for long. started, if not nil, is called once as

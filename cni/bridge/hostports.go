@@ -79,6 +79,9 @@ func (n *Network) mapPorts(list []cni.PortMapping, addrs []netip.Prefix) error {
 	}
 	n.ports.mu.Lock()
 	defer n.ports.mu.Unlock()
+	if err := n.routeLoopback(); err != nil {
+		return err
+	}
 	for _, p := range addrs {
 		f, ip := familyOf(p), p.Addr()
 		b := nft.NewBatch(f, n.cfg.Table)
@@ -107,6 +110,16 @@ func (n *Network) mapPorts(list []cni.PortMapping, addrs []netip.Prefix) error {
 			return fmt.Errorf("map host ports: %w", err)
 		}
 		maps.Copy(n.ports.ports, added)
+	}
+	return nil
+}
+
+// routeLoopback lets connections to 127.0.0.1 leave through the bridge, once there is
+// a host port for them. A rule keeps pods from going the other way.
+func (n *Network) routeLoopback() error {
+	name := "ipv4/conf/" + n.cfg.Bridge + "/route_localnet"
+	if err := n.link.SetSysctl(name, "1"); err != nil {
+		return fmt.Errorf("set sysctl %s=1: %w", name, err)
 	}
 	return nil
 }

@@ -24,7 +24,7 @@ const (
 )
 
 // rulesVersion changes when the rules below do.
-const rulesVersion = "1"
+const rulesVersion = "2"
 
 func familyOf(p netip.Prefix) nft.Family {
 	if p.Addr().Is6() {
@@ -100,19 +100,23 @@ func (n *Network) addChains(t *nft.Batch, f nft.Family, comment string) {
 		DstAddr(f, r0).NotIn(setInside, r0).OIfName(n.cfg.Bridge, true).Masquerade())
 	t.AddRule(post, "a pod that reached itself by its host port", nft.NewRule().CtDNAT().
 		SrcAddr(f, r0).DstAddr(f, r0+words).In(setHairpin, r0).Masquerade())
+	if f == nft.IPv4 {
+		t.AddRule(post, "the node itself, by 127.0.0.1", loopback(nft.NewRule().SrcAddr(f, r0), nft.Eq).OIfName(n.cfg.Bridge, false).Masquerade())
+	}
 	// 2. Host ports.
 	data := nft.R(8)
 	t.AddChain(chainHostPorts, nil)
-	anyAddr := nft.NewRule().DstLocal()
-	if f == nft.IPv4 {
-		anyAddr.DstAddr(f, r0).Bitwise(r0, r0, []byte{255, 0, 0, 0}, make([]byte, 4)).Cmp(nft.Neq, r0, []byte{127, 0, 0, 0})
-	}
-	t.AddRule(chainHostPorts, "", anyAddr.L4Proto(r0).DstPort(r0+1).Map(mapAnyPort, r0, data).DNAT(f, data, data+words))
+	t.AddRule(chainHostPorts, "", nft.NewRule().DstLocal().L4Proto(r0).DstPort(r0+1).Map(mapAnyPort, r0, data).DNAT(f, data, data+words))
 	t.AddRule(chainHostPorts, "", nft.NewRule().
 		DstAddr(f, r0).L4Proto(r0+words).DstPort(r0+words+1).Map(mapHostPort, r0, data).DNAT(f, data, data+words))
 	for name, num := range map[string]uint32{"prerouting": nft.Prerouting, "output": nft.Output} {
 		t.AddChain(name, &nft.Hook{Type: "nat", Num: num, Priority: nft.PriorityDstNAT})
 		t.AddRule(name, "", nft.NewRule().Do(nft.Jump(chainHostPorts)))
+	}
+	// What the node's loopback interface has is not for pods: only answers come from them.
+	if f == nft.IPv4 {
+		t.AddChain("input", &nft.Hook{Type: "filter", Num: nft.Input, Priority: nft.PriorityFilter})
+		t.AddRule("input", "", loopback(nft.NewRule().CtNew().IIfName(n.cfg.Bridge).DstAddr(f, r0), nft.Eq).Do(nft.Drop))
 	}
 	// 3. Cluster IPs that no Service rule has translated.
 	for name, num := range map[string]uint32{"forward": nft.Forward, "local": nft.Output} {
@@ -124,6 +128,11 @@ func (n *Network) addChains(t *nft.Batch, f nft.Family, comment string) {
 			t.AddRule(name, "", refuse)
 		}
 	}
+}
+
+// loopback compares the address in the first register with 127.0.0.0/8.
+func loopback(r *nft.Rule, op nft.Op) *nft.Rule {
+	return r.Bitwise(nft.R(0), nft.R(0), []byte{255, 0, 0, 0}, make([]byte, 4)).Cmp(op, nft.R(0), []byte{127, 0, 0, 0})
 }
 
 // disjoint returns the ranges of a family, without those inside of others.

@@ -74,9 +74,7 @@ func (in Input) defaults() []specs.Mount {
 // directory, as Docker does and containerd after it.
 func bind(m *runtimeapi.Mount) (specs.Mount, error) {
 	out := specs.Mount{Destination: path.Clean(m.GetContainerPath()), Type: "bind"}
-	if len(m.GetUidMappings()) > 0 || len(m.GetGidMappings()) > 0 {
-		return out, fmt.Errorf("mount %s: ID mappings are not supported", m.GetContainerPath())
-	}
+	out.UIDMappings, out.GIDMappings = IDMappings(m.GetUidMappings()), IDMappings(m.GetGidMappings())
 	if !path.IsAbs(m.GetContainerPath()) {
 		out.Destination = path.Join("/", m.GetContainerPath())
 	}
@@ -113,6 +111,15 @@ func bind(m *runtimeapi.Mount) (specs.Mount, error) {
 	}
 	out.Options = append(out.Options, m.GetMountOptions()...)
 	return out, nil
+}
+
+// IDMappings are those of the CRI in the words of the OCI.
+func IDMappings(list []*runtimeapi.IDMapping) []specs.LinuxIDMapping {
+	var out []specs.LinuxIDMapping
+	for _, m := range list {
+		out = append(out, specs.LinuxIDMapping{ContainerID: m.GetContainerId(), HostID: m.GetHostId(), Size: m.GetLength()})
+	}
+	return out
 }
 
 // rootPropagation is the weakest propagation of the root file system that lets

@@ -39,8 +39,16 @@ type Input struct {
 // Namespaces are paths of those that exist already; what is empty and not Host
 // is made for the container.
 type Namespaces struct {
-	Net, IPC, UTS, PID                 string
+	Net, IPC, UTS, PID string
+	// User, if not nil, is a namespace that owns the others.
+	User                               *UserNamespace
 	HostNet, HostIPC, HostUTS, HostPID bool
+}
+
+// A UserNamespace is one that exists, with the IDs that it has.
+type UserNamespace struct {
+	Path       string
+	UIDs, GIDs []specs.LinuxIDMapping
 }
 
 // Files are files of the sandbox that show up in every container, unless the
@@ -127,6 +135,9 @@ func Spec(in Input) (Result, error) {
 	if in.Host.CgroupV2 && !sc.GetPrivileged() {
 		s.Linux.Namespaces = append(s.Linux.Namespaces, specs.LinuxNamespace{Type: specs.CgroupNamespace})
 	}
+	if u := in.Namespaces.User; u != nil {
+		s.Linux.UIDMappings, s.Linux.GIDMappings = u.UIDs, u.GIDs
+	}
 	if label := selinux(sc); label != "" {
 		s.Process.SelinuxLabel = label
 	}
@@ -161,6 +172,9 @@ func (n Namespaces) spec() []specs.LinuxNamespace {
 		if !host {
 			list = append(list, specs.LinuxNamespace{Type: t, Path: path})
 		}
+	}
+	if n.User != nil {
+		add(specs.UserNamespace, n.User.Path, false)
 	}
 	add(specs.PIDNamespace, n.PID, n.HostPID)
 	add(specs.NetworkNamespace, n.Net, n.HostNet)

@@ -23,11 +23,17 @@ func (s *Sandbox) writeFiles(config *runtimeapi.PodSandboxConfig) error {
 	if resolv == nil {
 		resolv = readOr("/etc/resolv.conf", "")
 	}
-	return errors.Join(
+	err := errors.Join(
 		os.WriteFile(s.Hostname, []byte(hostname+"\n"), 0o644),
 		os.WriteFile(s.Hosts, hosts, 0o644),
 		os.WriteFile(s.ResolvConf, resolv, 0o644),
 	)
+	if uid, gid := s.root(); err == nil && uid != 0 {
+		for _, f := range []string{s.Hostname, s.Hosts, s.ResolvConf} {
+			err = errors.Join(err, os.Chown(f, int(uid), int(gid)))
+		}
+	}
+	return err
 }
 
 // ResolvConf renders resolv.conf(5), nil if there is no configuration.

@@ -32,18 +32,21 @@ type Sandbox struct {
 	ResolvConf string `json:"resolvConf"` // file for /etc/resolv.conf
 	Shm        string `json:"shm"`        // directory for /dev/shm
 
-	HostNetwork bool         `json:"hostNetwork,omitempty"`
-	HostIPC     bool         `json:"hostIPC,omitempty"`
-	Addresses   []netip.Addr `json:"addresses,omitempty"`
-	Attached    bool         `json:"attached,omitempty"` // the network has been asked for an attachment
+	HostNetwork bool `json:"hostNetwork,omitempty"`
+	HostIPC     bool `json:"hostIPC,omitempty"`
+	// User is nil for a pod whose users are the machine's. Its Holder is set before Make.
+	User      *namespace.User `json:"user,omitempty"`
+	Addresses []netip.Addr    `json:"addresses,omitempty"`
+	Attached  bool            `json:"attached,omitempty"` // the network has been asked for an attachment
 }
 
 // Plan says what Make is going to make, without touching anything: it is
 // recorded first, so that a crash in between leaves nothing unknown.
 func Plan(id, dir, pinDir string, config *runtimeapi.PodSandboxConfig) (*Sandbox, error) {
 	ns := config.GetLinux().GetSecurityContext().GetNamespaceOptions()
-	if u := ns.GetUsernsOptions(); u != nil && u.GetMode() != runtimeapi.NamespaceMode_NODE {
-		return nil, errors.New("user namespaces are not supported")
+	user, err := planUser(ns)
+	if err != nil {
+		return nil, err
 	}
 	s := &Sandbox{
 		Dir:         dir,
@@ -53,6 +56,10 @@ func Plan(id, dir, pinDir string, config *runtimeapi.PodSandboxConfig) (*Sandbox
 		Shm:         "/dev/shm",
 		HostNetwork: ns.GetNetwork() == runtimeapi.NamespaceMode_NODE,
 		HostIPC:     ns.GetIpc() == runtimeapi.NamespaceMode_NODE,
+		User:        user,
+	}
+	if user != nil {
+		s.Pins.User = filepath.Join(pinDir, "userns", id)
 	}
 	if !s.HostNetwork {
 		s.Pins.Net = filepath.Join(pinDir, "netns", id)
@@ -71,7 +78,7 @@ func Plan(id, dir, pinDir string, config *runtimeapi.PodSandboxConfig) (*Sandbox
 func (s *Sandbox) Make(ctx context.Context, network cni.Network, at cni.Attachment, config *runtimeapi.PodSandboxConfig) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error {
-		settings := namespace.Settings{Hostname: config.GetHostname(), Sysctls: config.GetLinux().GetSysctls()}
+		settings := namespace.Settings{Hostname: config.GetHostname(), Sysctls: config.GetLinux().GetSysctls(), User: s.User}
 		if s.HostNetwork && s.HostIPC {
 			settings.Sysctls = nil // they would be the host's; the API server refuses them
 		}
@@ -92,7 +99,8 @@ func (s *Sandbox) Make(ctx context.Context, network cni.Network, at cni.Attachme
 	})
 	group.Go(func() error {
 		if !s.HostIPC {
-			if err := namespace.MountShm(s.Shm, shmSize); err != nil {
+			uid, gid := s.root()
+			if err := namespace.MountShm(s.Shm, shmSize, uid, gid); err != nil {
 				return err
 			}
 		}

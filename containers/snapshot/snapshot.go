@@ -72,6 +72,15 @@ type Snapshotter interface {
 type PrepareOptions struct {
 	// ReadOnly makes Mount show the layers alone, without a writable top: for image volumes.
 	ReadOnly bool
+	// Users, if not nil, says whom the files belong to in a user namespace.
+	Users *Users
+}
+
+// Users are those of a user namespace: what belongs to user 0 in a layer belongs to UID
+// in the container's root file system, and so on.
+type Users struct {
+	Namespace string // the file that the namespace is bound to
+	UID, GID  uint32 // its root, on the machine
 }
 
 // Usage is space on disk.

@@ -16,11 +16,11 @@ import (
 // A Streamer does what clients ask for; the package containers implements it.
 type Streamer = streaming.Runtime
 
-// Server hands out URLs and serves them. It embeds GetExec, GetAttach and GetPortForward.
+// Server hands out URLs and serves them.
 type Server struct {
-	streaming.Server
-	http *http.Server
-	l    net.Listener
+	server streaming.Server
+	http   *http.Server
+	l      net.Listener
 }
 
 // Listen opens the server on a loopback address, "127.0.0.1:0" for any port.
@@ -42,8 +42,11 @@ func Listen(address string, s Streamer) (*Server, error) {
 		return nil, err
 	}
 	return &Server{
-		Server: server, l: l,
-		http: &http.Server{Handler: server, ReadHeaderTimeout: 30 * time.Second},
+		server: server, l: l,
+		http: &http.Server{
+			Handler:           &translator{next: server, host: config.Addr, transport: &http.Transport{}},
+			ReadHeaderTimeout: 30 * time.Second,
+		},
 	}, nil
 }
 

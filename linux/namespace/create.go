@@ -15,17 +15,24 @@ import (
 // no such namespace is made.
 type Pins struct {
 	Net, IPC, UTS string
+	// User owns the others.
+	User string `json:",omitempty"`
 }
 
 // Settings are made inside before anybody else can enter.
 type Settings struct {
 	Hostname string            // needs a UTS namespace of its own
 	Sysctls  map[string]string // "net.ipv4.ip_forward" or "net/ipv4/ip_forward" → value
+	// User says what the IDs of a user namespace are; only with Pins.User.
+	User *User
 }
 
 // Create makes the namespaces, brings the loopback interface up and pins them.
 // On error nothing is left behind.
 func Create(pins Pins, s Settings) error {
+	if pins.User != "" {
+		return createOwned(pins, s)
+	}
 	flags, files := 0, map[string]string{}
 	for _, p := range []struct {
 		kind, path string
@@ -43,21 +50,11 @@ func Create(pins Pins, s Settings) error {
 		if err := unix.Unshare(flags); err != nil {
 			return fmt.Errorf("unshare namespaces: %w", err)
 		}
-		if pins.UTS != "" && s.Hostname != "" {
-			if err := unix.Sethostname([]byte(s.Hostname)); err != nil {
-				return fmt.Errorf("set host name %q: %w", s.Hostname, err)
-			}
-		}
-		if pins.Net != "" {
-			if err := loopbackUp(); err != nil {
-				return err
-			}
-		}
-		if err := setSysctls(s.Sysctls); err != nil {
+		if err := s.apply(pins); err != nil {
 			return err
 		}
 		for kind, path := range files {
-			if err := pin(kind, path); err != nil {
+			if err := pin("/proc/thread-self/ns/"+kind, path); err != nil {
 				return errors.Join(err, pins.Unpin())
 			}
 		}
@@ -65,7 +62,22 @@ func Create(pins Pins, s Settings) error {
 	})
 }
 
-func pin(kind, path string) error {
+// apply makes the settings in the namespaces of this thread.
+func (s Settings) apply(pins Pins) error {
+	if pins.UTS != "" && s.Hostname != "" {
+		if err := unix.Sethostname([]byte(s.Hostname)); err != nil {
+			return fmt.Errorf("set host name %q: %w", s.Hostname, err)
+		}
+	}
+	if pins.Net != "" {
+		if err := loopbackUp(); err != nil {
+			return err
+		}
+	}
+	return setSysctls(s.Sysctls)
+}
+
+func pin(source, path string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o711); err != nil {
 		return err
 	}
@@ -74,7 +86,7 @@ func pin(kind, path string) error {
 		return err
 	}
 	f.Close()
-	if err := unix.Mount("/proc/thread-self/ns/"+kind, path, "", unix.MS_BIND, ""); err != nil {
+	if err := unix.Mount(source, path, "", unix.MS_BIND, ""); err != nil {
 		os.Remove(path)
 		return &os.PathError{Op: "pin namespace", Path: path, Err: err}
 	}
@@ -84,7 +96,7 @@ func pin(kind, path string) error {
 // Unpin lets go of all of them; those that are gone already are no error.
 func (p Pins) Unpin() error {
 	var errs []error
-	for _, path := range []string{p.Net, p.IPC, p.UTS} {
+	for _, path := range []string{p.Net, p.IPC, p.UTS, p.User} {
 		if path != "" {
 			errs = append(errs, Unpin(path))
 		}
@@ -94,7 +106,7 @@ func (p Pins) Unpin() error {
 
 // Intact reports whether every file of p is still bound to a namespace.
 func (p Pins) Intact() bool {
-	return !slices.ContainsFunc([]string{p.Net, p.IPC, p.UTS}, func(path string) bool {
+	return !slices.ContainsFunc([]string{p.Net, p.IPC, p.UTS, p.User}, func(path string) bool {
 		return path != "" && !Pinned(path)
 	})
 }

@@ -8,12 +8,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// MountShm mounts a tmpfs of the given size in bytes at target for /dev/shm.
-func MountShm(target string, size int64) error {
+// MountShm mounts a tmpfs of the given size in bytes at target for /dev/shm. It belongs
+// to the given user and group.
+func MountShm(target string, size int64, uid, gid uint32) error {
 	if err := os.MkdirAll(target, 0o700); err != nil {
 		return err
 	}
-	opts := fmt.Sprintf("mode=1777,size=%d", size)
+	opts := fmt.Sprintf("mode=1777,size=%d,uid=%d,gid=%d", size, uid, gid)
 	if err := unix.Mount("shm", target, "tmpfs", unix.MS_NOEXEC|unix.MS_NOSUID|unix.MS_NODEV, opts); err != nil {
 		return &os.PathError{Op: "mount tmpfs", Path: target, Err: err}
 	}
@@ -28,6 +29,24 @@ func Detach(target string) error {
 		return nil
 	}
 	return &os.PathError{Op: "unmount", Path: target, Err: err}
+}
+
+// ResolveInRoot returns where a path leads for a process whose root directory is root,
+// as a path of ours, which is below root.
+func ResolveInRoot(root, path string) (string, error) {
+	dir, err := unix.Open(root, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return "", &os.PathError{Op: "open", Path: root, Err: err}
+	}
+	defer unix.Close(dir)
+	fd, err := unix.Openat2(dir, path, &unix.OpenHow{
+		Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_MAGICLINKS,
+	})
+	if err != nil {
+		return "", &os.PathError{Op: "open", Path: path, Err: err}
+	}
+	defer unix.Close(fd)
+	return os.Readlink(fmt.Sprintf("/proc/self/fd/%d", fd))
 }
 
 // OpenInRoot opens a file for reading as a process whose root directory is root

@@ -106,6 +106,13 @@ func (r *Rule) OIfName(name string, not bool) *Rule {
 	return r.Meta(MetaOIfName, R(0)).Cmp(op, R(0), data)
 }
 
+// IIfName matches packets that came in through the interface of that name.
+func (r *Rule) IIfName(name string) *Rule {
+	data := make([]byte, unix.IFNAMSIZ)
+	copy(data, name)
+	return r.Meta(MetaIIfName, R(0)).Cmp(Eq, R(0), data)
+}
+
 // Keys of Ct.
 const (
 	CtState     uint32 = unix.NFT_CT_STATE

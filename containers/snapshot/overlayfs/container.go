@@ -8,9 +8,11 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"syscall"
 
 	"github.com/periplus/periplus/containers/snapshot"
 	"github.com/periplus/periplus/linux/fsat"
+	"github.com/periplus/periplus/linux/mount"
 	"github.com/periplus/periplus/linux/overlay"
 )
 
@@ -55,7 +57,11 @@ func (s *Snapshotter) Prepare(_ context.Context, id, chainID string, o snapshot.
 	if top != nil {
 		top.needs++
 	}
-	s.active[id] = &container{top: top, readOnly: o.ReadOnly}
+	c := &container{top: top, readOnly: o.ReadOnly}
+	if o.Users != nil {
+		c.users = o.Users.Namespace // not kept over a restart: a container is mounted once
+	}
+	s.active[id] = c
 	return nil
 }
 
@@ -79,11 +85,32 @@ func (s *Snapshotter) fillActive(dir string, top *layer, o snapshot.PrepareOptio
 	if err := os.Mkdir(filepath.Join(dir, "work"), 0o711); err != nil {
 		return err
 	}
-	if top == nil {
+	if top != nil {
+		// The root directory of an overlay is the upper one.
+		if err := fsat.CopyAttributes(filepath.Join(top.dir, "fs"), fs, snapshot.OverlayAttr); err != nil {
+			return err
+		}
+	}
+	if o.Users == nil {
 		return nil
 	}
-	// The root directory of an overlay is the upper one.
-	return fsat.CopyAttributes(filepath.Join(top.dir, "fs"), fs, snapshot.OverlayAttr)
+	return shift(fs, o.Users)
+}
+
+// shift gives a directory to whom it belongs to in a user namespace.
+func shift(dir string, u *snapshot.Users) error {
+	fi, err := os.Lstat(dir)
+	if err != nil {
+		return err
+	}
+	st, ok := fi.Sys().(*syscall.Stat_t)
+	if !ok {
+		return nil
+	}
+	if err := os.Lchown(dir, int(u.UID+st.Uid), int(u.GID+st.Gid)); err != nil {
+		return err
+	}
+	return os.Chmod(dir, fi.Mode()) // chown has taken set-id bits away
 }
 
 // Mount mounts a container's root file system.
@@ -99,6 +126,20 @@ func (s *Snapshotter) Mount(_ context.Context, id, target string) error {
 	}
 	o := overlay.Options{Lower: c.top.lower(), Extra: s.extra}
 	dir := filepath.Join(s.root, "active", id)
+	if c.users != "" && c.top != nil {
+		// The overlay keeps what it is made of: the mount is needed for this moment only.
+		mapped := filepath.Join(dir, "lower")
+		if err := os.MkdirAll(mapped, 0o700); err != nil {
+			return err
+		}
+		if err := mount.Mapped(filepath.Join(s.root, "layers"), mapped, c.users); err != nil {
+			return fmt.Errorf("container %s: %w", id, err)
+		}
+		defer func() { _ = overlay.Unmount(mapped) }()
+		for i, l := range o.Lower {
+			o.Lower[i] = filepath.Join(mapped, filepath.Base(filepath.Dir(l)), "fs")
+		}
+	}
 	least := 2 // the kernel wants two layers to show them read-only
 	if !c.readOnly {
 		o.Upper, o.Work = filepath.Join(dir, "fs"), filepath.Join(dir, "work")

@@ -47,6 +47,7 @@ type layer struct {
 type container struct {
 	top      *layer // nil: no layers, or lost
 	readOnly bool
+	users    string // the user namespace that the layers' IDs are mapped for; ""
 	lost     bool   // the layers are gone
 	want     string // if so, the name of the top one's directory
 }
