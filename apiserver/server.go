@@ -139,7 +139,7 @@ type lateReader struct{ *rest.Server }
 
 func (s *Server) addResources(roles *rbac.Mode) error {
 	env := registry.Env{
-		ServiceCIDRs: s.config.ServiceCIDRs, NodePortLow: s.config.NodePortLow, NodePortHigh: s.config.NodePortHigh, Objects: s.rest,
+		ServiceCIDRs: s.config.ServiceCIDRs, NodePortLow: s.config.NodePortLow, NodePortHigh: s.config.NodePortHigh, Objects: s.rest, Authz: s.authz,
 	}
 	views := views()
 	reviews := review.Funcs(review.Config{Tokens: s.authn.Tokens, Audiences: s.authn.Accounts.Audiences(), Authz: s.authz, Rules: s.authz.Rules})

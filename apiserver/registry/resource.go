@@ -10,6 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/periplus/periplus/apiserver/authz"
 )
 
 // A Resource is one kind of object that the API server stores and serves.
@@ -178,6 +180,8 @@ type Env struct {
 	NodePortLow  int32 // first node port, 30000
 	NodePortHigh int32 // last node port, 32767
 	Objects      Reader
+	// Authz, if not nil, decides about parts of objects that need a permission of their own.
+	Authz authz.Mode
 }
 
 // A Reader reads current objects from the server's own caches. Objects are

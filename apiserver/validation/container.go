@@ -2,6 +2,7 @@ package validation
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -301,7 +302,10 @@ func (c *podSpecCheck) propagation(m *corev1.VolumeMount, ctr *corev1.Container,
 }
 
 func (c *podSpecCheck) devices(ctr *corev1.Container, at *field.Path) {
-	paths, seen := names{}, names{}
+	paths, seen, mounts := names{}, names{}, map[string]string{}
+	for _, m := range ctr.VolumeMounts {
+		mounts[m.Name] = m.MountPath // of two mounts of a volume the last counts
+	}
 	for i, d := range ctr.VolumeDevices {
 		p := at.Index(i)
 		needed(&c.errorList, p, "name", d.Name)
@@ -323,10 +327,10 @@ func (c *podSpecCheck) devices(ctr *corev1.Container, at *field.Path) {
 		} else {
 			paths[d.DevicePath] = true
 		}
-		if slices.ContainsFunc(ctr.VolumeMounts, func(m corev1.VolumeMount) bool { return m.Name == d.Name }) {
+		if _, mounted := mounts[d.Name]; mounted {
 			c.invalid(p.Child("name"), d.Name, "must not already exist in volumeMounts")
 		}
-		if slices.ContainsFunc(ctr.VolumeMounts, func(m corev1.VolumeMount) bool { return m.MountPath == d.DevicePath }) {
+		if slices.Contains(slices.Collect(maps.Values(mounts)), d.DevicePath) {
 			c.invalid(p.Child("devicePath"), d.DevicePath, "must not already exist as a path in volumeMounts")
 		}
 	}

@@ -152,7 +152,7 @@ func PodUpdate(pod, old *corev1.Pod) field.ErrorList {
 	c := newPodSpecCheck(&pod.Spec, &pod.ObjectMeta)
 	spec := field.NewPath("spec")
 	c.annotationChanges(pod.Annotations, old.Annotations)
-	if Equal(pod.Spec, old.Spec) {
+	if Equal(pod.Spec, old.Spec) && !emptyButSet(&pod.Spec) {
 		c.podAnnotations(pod.Annotations, field.NewPath("metadata", "annotations"))
 		return c.list
 	}
@@ -192,6 +192,20 @@ func PodUpdate(pod, old *corev1.Pod) field.ErrorList {
 		c.forbidden(spec, fmt.Sprintf("pod updates may not change fields other than %s\n%v", changeable, diff.Diff(&old.Spec, rest)))
 	}
 	return c.list
+}
+
+// emptyButSet reports lists that may not be set and are, without anything in them.
+func emptyButSet(spec *corev1.PodSpec) bool {
+	if spec.Resources != nil && spec.Resources.Claims != nil || spec.SecurityContext != nil && spec.SecurityContext.SupplementalGroups != nil && len(spec.SecurityContext.SupplementalGroups) == 0 {
+		return true
+	}
+	return slices.ContainsFunc(spec.Volumes, func(v corev1.Volume) bool {
+		if v.Ephemeral == nil || v.Ephemeral.VolumeClaimTemplate == nil {
+			return false
+		}
+		m := &v.Ephemeral.VolumeClaimTemplate.ObjectMeta
+		return m.Finalizers != nil || m.OwnerReferences != nil || m.ManagedFields != nil
+	})
 }
 
 // deadlineChange reports whether the check should go on.

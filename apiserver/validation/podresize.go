@@ -52,6 +52,9 @@ func PodResize(pod, old *corev1.Pod) field.ErrorList {
 			c.forbidden(spec, "only cpu and memory resources are mutable")
 		}
 	}
+	if !Equal(rest.Volumes, old.Spec.Volumes) {
+		c.forbidden(spec.Child("volumes"), "volumes are immutable on resize when InPlacePodVerticalScalingMemoryBackedVolumes feature gate is disabled")
+	}
 	if len(c.list) > 0 {
 		return c.list
 	}

@@ -3,7 +3,6 @@ package validation
 import (
 	"fmt"
 	"math"
-	"net/netip"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -184,24 +183,16 @@ func (c *podSpecCheck) addressList(ips, old []string, value any, at *field.Path)
 	for i, ip := range ips {
 		c.add(LegacyIP(at.Index(i), ip, old)...)
 	}
-	if len(ips) > 1 {
-		if _, err := netutils.IsDualStackIPStrings(ips); err != nil {
-			c.add(field.InternalError(at, fmt.Errorf("failed to check for dual stack with error:%w", err)))
-		}
+	if len(ips) < 2 {
+		return
 	}
-	if len(ips) > 1 && !DualStack(ips) {
+	dual, err := netutils.IsDualStackIPStrings(ips) // which also reads 010.0.0.1
+	if err != nil {
+		c.add(field.InternalError(at, fmt.Errorf("failed to check for dual stack with error:%w", err)))
+	}
+	if !dual || len(ips) > 2 {
 		c.invalid(at, value, "may specify no more than one IP for each IP family")
 	}
-}
-
-// DualStack reports that ips are one IPv4 and one IPv6 address.
-func DualStack(ips []string) bool {
-	if len(ips) != 2 {
-		return false
-	}
-	a, err := netip.ParseAddr(ips[0])
-	b, err2 := netip.ParseAddr(ips[1])
-	return err == nil && err2 == nil && a.Unmap().Is4() != b.Unmap().Is4()
 }
 
 func (c *podSpecCheck) users(statuses []corev1.ContainerStatus, at *field.Path) {

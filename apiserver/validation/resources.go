@@ -172,7 +172,7 @@ func claimReferences(e *errorList, refs []corev1.ResourceClaim, claims sets.Set[
 			continue
 		}
 		key := ref.Name
-		if ref.Request != "" {
+		if ref.Request != "" && !seen.Has(ref.Name) {
 			e.add(DNSLabel(ref.Request, at.Child("request"))...)
 			key += "/" + ref.Request
 		}

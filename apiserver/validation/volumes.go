@@ -11,6 +11,7 @@ import (
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
@@ -100,6 +101,7 @@ func (c *podSpecCheck) volumeKinds(v *corev1.Volume, path *field.Path) []volumeK
 		{s.Secret != nil, "secret", func(e *errorList, at *field.Path) {
 			needed(e, at, "secretName", s.Secret.SecretName)
 			fileMode(e, s.Secret.DefaultMode, at.Child("defaultMode"))
+			fileOwner(e, s.Secret.DefaultUser, at.Child("defaultUser"))
 			keysToPaths(e, s.Secret.Items, at.Child("items"), nil)
 		}, ""},
 		{s.NFS != nil, "nfs", func(e *errorList, at *field.Path) { nfs(e, s.NFS, at) }, ""},
@@ -130,6 +132,7 @@ func (c *podSpecCheck) volumeKinds(v *corev1.Volume, path *field.Path) []volumeK
 		{s.Quobyte != nil, "quobyte", func(e *errorList, at *field.Path) { quobyte(e, s.Quobyte, at) }, ""},
 		{s.DownwardAPI != nil, "downwarAPI", func(e *errorList, at *field.Path) {
 			fileMode(e, s.DownwardAPI.DefaultMode, at.Child("defaultMode"))
+			fileOwner(e, s.DownwardAPI.DefaultUser, at.Child("defaultUser"))
 			for i := range s.DownwardAPI.Items {
 				downwardFile(e, &s.DownwardAPI.Items[i], at)
 			}
@@ -139,6 +142,7 @@ func (c *podSpecCheck) volumeKinds(v *corev1.Volume, path *field.Path) []volumeK
 		{s.ConfigMap != nil, "configMap", func(e *errorList, at *field.Path) {
 			needed(e, at, "name", s.ConfigMap.Name)
 			fileMode(e, s.ConfigMap.DefaultMode, at.Child("defaultMode"))
+			fileOwner(e, s.ConfigMap.DefaultUser, at.Child("defaultUser"))
 			keysToPaths(e, s.ConfigMap.Items, at.Child("items"), nil)
 		}, ""},
 		{s.AzureFile != nil, "azureFile", func(e *errorList, at *field.Path) {
@@ -212,6 +216,13 @@ func hostPath(e *errorList, h *corev1.HostPathVolumeSource, at *field.Path) {
 	}
 }
 
+// fileOwner checks who owns a file.
+func fileOwner(e *errorList, user *int64, at *field.Path) {
+	if user != nil {
+		e.invalidAll(at, *user, utilvalidation.IsValidUserID(*user))
+	}
+}
+
 // keysToPaths checks the items of a Secret or ConfigMap volume; onPath is called
 // with each path.
 func keysToPaths(e *errorList, items []corev1.KeyToPath, at *field.Path, onPath func(string)) {
@@ -221,6 +232,7 @@ func keysToPaths(e *errorList, items []corev1.KeyToPath, at *field.Path, onPath 
 		needed(e, p, "path", item.Path)
 		e.add(volumePath(item.Path, p.Child("path"))...)
 		fileMode(e, item.Mode, p.Child("mode"))
+		fileOwner(e, item.User, p.Child("user"))
 		if onPath != nil && item.Path != "" {
 			onPath(item.Path)
 		}

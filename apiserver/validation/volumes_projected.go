@@ -24,6 +24,7 @@ var certificateKeyTypes = []string{"RSA3072", "RSA4096", "ECDSAP256", "ECDSAP384
 // them write the same file.
 func projected(e *errorList, p *corev1.ProjectedVolumeSource, at *field.Path) {
 	fileMode(e, p.DefaultMode, at.Child("defaultMode"))
+	fileOwner(e, p.DefaultUser, at.Child("defaultUser"))
 	paths := names{}
 	// taken reports a path that is used twice; value is what upstream shows.
 	taken := func(path, value string) {
@@ -74,6 +75,7 @@ func projected(e *errorList, p *corev1.ProjectedVolumeSource, at *field.Path) {
 }
 
 func tokenProjection(e *errorList, t *corev1.ServiceAccountTokenProjection, at, path *field.Path) {
+	fileOwner(e, t.User, at.Child("user"))
 	switch expiration := at.Child("expirationSeconds"); {
 	case t.ExpirationSeconds == nil:
 		e.required(expiration, "")
@@ -90,6 +92,7 @@ func tokenProjection(e *errorList, t *corev1.ServiceAccountTokenProjection, at, 
 }
 
 func trustBundle(e *errorList, b *corev1.ClusterTrustBundleProjection, at *field.Path) {
+	fileOwner(e, b.User, at.Child("user"))
 	switch {
 	case b.Name != nil && b.SignerName != nil:
 		e.invalid(at, b, "only one of name and signerName may be used")
@@ -117,6 +120,7 @@ func trustBundle(e *errorList, b *corev1.ClusterTrustBundleProjection, at *field
 }
 
 func podCertificate(e *errorList, c *corev1.PodCertificateProjection, at *field.Path, taken func(path, value string)) {
+	fileOwner(e, c.User, at.Child("user"))
 	e.add(SignerName(at.Child("signerName"), c.SignerName)...)
 	for key := range c.UserAnnotations {
 		e.add(validation.IsDomainPrefixedKey(at.Child("userAnnotations"), strings.ToLower(key))...)
@@ -172,6 +176,7 @@ func downwardFile(e *errorList, f *corev1.DownwardAPIVolumeFile, at *field.Path)
 		e.required(at, "one of fieldRef and resourceFieldRef is required")
 	}
 	fileMode(e, f.Mode, at.Child("mode"))
+	fileOwner(e, f.User, at.Child("user"))
 }
 
 // signerOfBundle returns the signer in the name of a ClusterTrustBundle, "" if

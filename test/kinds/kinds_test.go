@@ -74,7 +74,9 @@ import (
 	"k8s.io/kubernetes/pkg/registry/resource/resourceclaim"
 	"k8s.io/kubernetes/pkg/registry/resource/resourceclaimtemplate"
 	"k8s.io/kubernetes/pkg/registry/resource/resourceslice"
+	"k8s.io/kubernetes/pkg/registry/scheduling/podgroup"
 	"k8s.io/kubernetes/pkg/registry/scheduling/priorityclass"
+	"k8s.io/kubernetes/pkg/registry/scheduling/workload"
 	"k8s.io/kubernetes/pkg/registry/storage/csidriver"
 	"k8s.io/kubernetes/pkg/registry/storage/csinode"
 	"k8s.io/kubernetes/pkg/registry/storage/csistoragecapacity"
@@ -148,6 +150,8 @@ func kinds() []kind {
 		{gvr("storage.k8s.io", "v1", "volumeattachments"), "VolumeAttachment", volumeattachment.Strategy, volumeattachment.StatusStrategy, nil},
 		{gvr("storage.k8s.io", "v1", "volumeattributesclasses"), "VolumeAttributesClass", volumeattributesclass.Strategy, nil, nil},
 		{gvr("scheduling.k8s.io", "v1", "priorityclasses"), "PriorityClass", priorityclass.Strategy, nil, nil},
+		{gvr("scheduling.k8s.io", "v1beta1", "podgroups"), "PodGroup", podgroup.NewStrategy(), podgroup.NewStatusStrategy(podgroup.NewStrategy()), nil},
+		{gvr("scheduling.k8s.io", "v1beta1", "workloads"), "Workload", workload.Strategy, nil, nil},
 		{gvr("node.k8s.io", "v1", "runtimeclasses"), "RuntimeClass", runtimeclass.Strategy, nil, nil},
 		{gvr("coordination.k8s.io", "v1", "leases"), "Lease", lease.Strategy, nil, nil},
 		{gvr("coordination.k8s.io", "v1beta1", "leasecandidates"), "LeaseCandidate", leasecandidate.Strategy, nil, nil},

@@ -64,7 +64,7 @@ func validateValidating(_ context.Context, c *admissionv1.ValidatingWebhookConfi
 
 func validateHook(at *field.Path, names sets.Set[string], h hook) field.ErrorList {
 	errs := validation.IsFullyQualifiedName(at.Child("name"), h.name)
-	if names.Has(h.name) {
+	if h.name != "" && names.Has(h.name) {
 		errs = append(errs, field.Duplicate(at.Child("name"), h.name))
 	}
 	names.Insert(h.name)

@@ -7,11 +7,11 @@ import (
 )
 
 // Resources lists the kinds of the group.
-func Resources(_ registry.Env) []*registry.Resource {
+func Resources(env registry.Env) []*registry.Resource {
 	return []*registry.Resource{
 		certificateSigningRequests(),
 		clusterTrustBundles(),
-		podCertificateRequests(),
+		podCertificateRequests(env),
 	}
 }
 

@@ -19,7 +19,7 @@ var podCertificateRequestHalves = kind.Split(func(obj *certificatesv1.PodCertifi
 	return &obj.Spec, &obj.Status
 })
 
-func podCertificateRequests() *registry.Resource {
+func podCertificateRequests(env registry.Env) *registry.Resource {
 	beta := kind.Alike[certificatesv1beta1.PodCertificateRequest, certificatesv1beta1.PodCertificateRequestList, certificatesv1.PodCertificateRequest](certificatesv1beta1.SchemeGroupVersion)
 	s := podCertificateRequestHalves.MainWithoutGeneration()
 	s.Fixed.NoUnconditionalUpdate = true
@@ -33,8 +33,11 @@ func podCertificateRequests() *registry.Resource {
 		return validation.Immutable(r.Spec, old.Spec, field.NewPath("spec"))
 	}
 	status := podCertificateRequestHalves.StatusKeepingMeta()
-	status.ValidateChange = func(_ context.Context, r, old *certificatesv1.PodCertificateRequest) field.ErrorList {
-		return podRequestStatus(r, old, time.Now())
+	status.ValidateChange = func(ctx context.Context, r, old *certificatesv1.PodCertificateRequest) field.ErrorList {
+		if errs := podRequestStatus(r, old, time.Now()); len(errs) > 0 || validation.Equal(r.Status, old.Status) {
+			return errs
+		}
+		return maySign(ctx, env.Authz, old.Spec.SignerName)
 	}
 	return &registry.Resource{
 		GVR:              version.WithResource("podcertificaterequests"),

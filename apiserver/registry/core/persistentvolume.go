@@ -114,7 +114,7 @@ func graduated(now, old *corev1.VolumeNodeAffinity) *corev1.VolumeNodeAffinity {
 		before := out.Required.NodeSelectorTerms[i]
 		for _, pair := range [][2][]corev1.NodeSelectorRequirement{{term.MatchExpressions, before.MatchExpressions}, {term.MatchFields, before.MatchFields}} {
 			for j := range min(len(pair[0]), len(pair[1])) {
-				if key := pair[0][j].Key; gaLabels[pair[1][j].Key] == key && key != "" {
+				if key := pair[0][j].Key; gaLabels[pair[1][j].Key] == key { // none is the new name of any that has none: upstream's map says so
 					pair[1][j].Key = key
 				}
 			}

@@ -4,6 +4,8 @@ import (
 	"context"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/validate/content"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -27,6 +29,12 @@ func replicationControllers() *registry.Resource {
 	}
 	s.ValidateChange = func(_ context.Context, rc, old *corev1.ReplicationController) field.ErrorList {
 		return replicationControllerSpec(&rc.Spec, &old.Spec)
+	}
+	s.Name = func(name string, prefix bool) []string {
+		if prefix {
+			return apivalidation.NameIsDNSSubdomain(name, prefix)
+		}
+		return content.IsDNS1123Subdomain(name) // a rule that upstream generates: in other words
 	}
 	status := replicationControllerHalves.Status()
 	status.DefaultFunc = defaultReplicationController

@@ -11,7 +11,7 @@ func Resources(env registry.Env) []*registry.Resource {
 	return []*registry.Resource{
 		deviceClasses(),
 		deviceTaintRules(),
-		resourceClaims(env.Objects),
+		resourceClaims(env),
 		resourceClaimTemplates(env.Objects),
 		resourceSlices(),
 	}

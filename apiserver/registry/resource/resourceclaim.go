@@ -15,7 +15,8 @@ var resourceClaimHalves = kind.Split(func(obj *resourcev1.ResourceClaim) (*resou
 	return &obj.Spec, &obj.Status
 })
 
-func resourceClaims(objects registry.Reader) *registry.Resource {
+func resourceClaims(env registry.Env) *registry.Resource {
+	objects, may := env.Objects, authorized{env.Authz}
 	s := resourceClaimHalves.MainWithoutGeneration()
 	s.DefaultFunc = func(claim *resourcev1.ResourceClaim) { defaultRequests(&claim.Spec) }
 	create, update := s.PrepareCreate, s.PrepareUpdate
@@ -34,8 +35,10 @@ func resourceClaims(objects registry.Reader) *registry.Resource {
 		return validation.Frozen(c.Spec, old.Spec, field.NewPath("spec"))
 	}
 	status := resourceClaimHalves.StatusKeepingMeta()
-	status.ValidateChange = func(_ context.Context, c, old *resourcev1.ResourceClaim) field.ErrorList {
-		return append(adminResults(objects, c.Namespace, c.Status.Allocation, old.Status.Allocation), claimStatus(c, old)...)
+	status.ValidateChange = func(ctx context.Context, c, old *resourcev1.ResourceClaim) field.ErrorList {
+		errs := adminResults(objects, c.Namespace, c.Status.Allocation, old.Status.Allocation)
+		errs = append(errs, may.status(ctx, &c.Status, &old.Status)...)
+		return append(errs, claimStatus(c, old)...)
 	}
 	keep := status.PrepareUpdate
 	status.PrepareUpdate = func(ctx context.Context, c, old *resourcev1.ResourceClaim) {
