@@ -3,6 +3,7 @@ package apiserver
 import (
 	"context"
 	"net/http"
+	"time"
 
 	"github.com/periplus/periplus/apiserver/audit"
 	"github.com/periplus/periplus/apiserver/authz"
@@ -17,7 +18,9 @@ func (s *Server) impersonate(ctx context.Context, state *request.State, h http.H
 	if wanted == nil || err != nil {
 		return err
 	}
+	start := time.Now()
 	as, constraint, err := s.stands.Check(ctx, wanted, authz.Of(state))
+	s.measure.Impersonated(constraint, err == nil, time.Since(start))
 	if err != nil {
 		return err
 	}

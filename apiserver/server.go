@@ -115,7 +115,7 @@ func New(config Config) (*Server, error) {
 		return nil, fmt.Errorf("authentication: %w", err)
 	}
 	roles := rbac.New(s.rest)
-	if s.authz, err = authzall.New(authzall.Config{Options: config.Authorization, Node: node.New(s.rest, rbac.NodeAllows), RBAC: roles}); err != nil {
+	if s.authz, err = authzall.New(authzall.Config{Metrics: s.measure, Options: config.Authorization, Node: node.New(s.rest, rbac.NodeAllows), RBAC: roles}); err != nil {
 		return nil, fmt.Errorf("authorization: %w", err)
 	}
 	s.stands = impersonation.New(s.authz)

@@ -1,6 +1,7 @@
 package measure
 
 import (
+	"cmp"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -133,19 +134,30 @@ func (m *Metrics) Authorized(result Decision, took time.Duration) {
 	}
 }
 
-// Decided counts who has decided.
-func (m *Metrics) Decided(mode, name, decision string) {
-	if m != nil {
-		m.modes.Of(metric.Labels{mode, name, decision}).Inc()
-	}
+// Decisions count what one mode of authorization has decided.
+type Decisions struct{ allowed, denied slot[prometheus.Counter] }
+
+// Decisions are those of a mode, by its type and its name.
+func (m *Metrics) Decisions(mode, name string) *Decisions {
+	d := &Decisions{}
+	d.allowed.of = func() prometheus.Counter { return m.modes.Of(metric.Labels{mode, name, "allowed"}) }
+	d.denied.of = func() prometheus.Counter { return m.modes.Of(metric.Labels{mode, name, "denied"}) }
+	return d
 }
 
-// Impersonated counts a request that is to be somebody else's.
-func (m *Metrics) Impersonated(allowed bool, took time.Duration) {
+// Allowed counts a yes.
+func (d *Decisions) Allowed() { d.allowed.get().Inc() }
+
+// Denied counts a no.
+func (d *Decisions) Denied() { d.denied.get().Inc() }
+
+// Impersonated counts a request that is to be somebody else's; mode is the constraint under
+// which it may, "" if there is none.
+func (m *Metrics) Impersonated(mode string, allowed bool, took time.Duration) {
 	if m == nil {
 		return
 	}
-	l := metric.Labels{"legacy", "denied"}
+	l := metric.Labels{cmp.Or(mode, "legacy"), "denied"}
 	if allowed {
 		l[1] = "allowed"
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -15,12 +16,15 @@ import (
 	"github.com/periplus/periplus/apiserver/authz"
 	"github.com/periplus/periplus/apiserver/authz/abac"
 	"github.com/periplus/periplus/apiserver/authz/webhook"
+	"github.com/periplus/periplus/apiserver/measure"
 )
 
 // Config is what an Authorization is made of.
 type Config struct {
 	Options
 	Node, RBAC authz.Mode
+	// Metrics count decisions; nil counts none.
+	Metrics *measure.Metrics
 }
 
 // An Authorization asks the modes that are configured.
@@ -69,8 +73,20 @@ func New(c Config) (*Authorization, error) {
 	return a, nil
 }
 
-// mode makes one of the modes.
+// mode makes one of the modes, counted.
 func (a *Authorization) mode(name string, asks webhook.Config) (authz.Mode, error) {
+	m, err := a.made(name, asks)
+	if err != nil || a.config.Metrics == nil {
+		return m, err
+	}
+	called := strings.ToLower(name)
+	if asks.Name != "" {
+		called = asks.Name
+	}
+	return counted{m, a.config.Metrics.Decisions(name, called)}, nil
+}
+
+func (a *Authorization) made(name string, asks webhook.Config) (authz.Mode, error) {
 	switch name {
 	case AlwaysAllow:
 		return always(authz.Allow), nil
