@@ -11,7 +11,6 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"runtime/debug"
 	"strings"
 
 	"k8s.io/client-go/informers"
@@ -19,6 +18,7 @@ import (
 	restclient "k8s.io/client-go/rest"
 
 	"github.com/periplus/periplus/base"
+	"github.com/periplus/periplus/base/garbage"
 	"github.com/periplus/periplus/base/jointoken"
 	"github.com/periplus/periplus/base/pki"
 	"github.com/periplus/periplus/client"
@@ -33,7 +33,7 @@ func (c *Config) serversFile() string { return filepath.Join(c.agentDir(), "serv
 // Agent runs a node of a cluster whose servers are elsewhere, until ctx ends. The
 // first time it joins with the token; later it needs none.
 func Agent(ctx context.Context, c *Config, log *slog.Logger, progress Progress) error {
-	debug.SetGCPercent(gcPercent)
+	garbage.Tune()
 	if os.Geteuid() != 0 {
 		return errors.New("peri agent needs root, to make containers and networks: run it with sudo")
 	}

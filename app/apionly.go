@@ -9,11 +9,11 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
-	"runtime/debug"
 	"slices"
 	"strconv"
 
 	"github.com/periplus/periplus/apitest"
+	"github.com/periplus/periplus/base/garbage"
 	"github.com/periplus/periplus/base/pki"
 )
 
@@ -31,7 +31,7 @@ type APIOptions struct {
 // tests in other languages. It needs no root, objects are in memory, and nothing is
 // left when it ends. ready is told where the administrator's kubeconfig is.
 func UpAPI(ctx context.Context, o APIOptions, log *slog.Logger, ready func(kubeconfig string)) error {
-	debug.SetGCPercent(gcPercent)
+	garbage.Tune()
 	c := o.Config
 	address, err := apiAddress(c)
 	if err != nil {

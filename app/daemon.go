@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"runtime/debug"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,6 +16,7 @@ import (
 	restclient "k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/periplus/periplus/base/garbage"
 	"github.com/periplus/periplus/client"
 	"github.com/periplus/periplus/journey"
 )
@@ -43,7 +43,7 @@ func Daemons() []Daemon {
 }
 
 func begin(c *Config, log *slog.Logger) (*controlPlane, error) {
-	debug.SetGCPercent(gcPercent)
+	garbage.Tune()
 	ip, err := nodeIP(c)
 	if err != nil {
 		return nil, err

@@ -7,12 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"runtime/debug"
 
 	"k8s.io/client-go/kubernetes"
 	restclient "k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/periplus/periplus/base/garbage"
 	"github.com/periplus/periplus/client"
 	"github.com/periplus/periplus/hollow"
 	"github.com/periplus/periplus/kubelet/bootstrap"
@@ -29,7 +29,7 @@ type HollowOptions struct {
 
 // Hollow runs such nodes until ctx ends. ready is called when all are registered.
 func Hollow(ctx context.Context, o *HollowOptions, log *slog.Logger, ready func()) error {
-	debug.SetGCPercent(gcPercent)
+	garbage.Tune()
 	o.Log = log
 	if err := o.Validate(); err != nil {
 		return err

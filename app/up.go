@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"runtime/debug"
 	"strconv"
 	"time"
 
@@ -19,6 +18,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/periplus/periplus/base"
+	"github.com/periplus/periplus/base/garbage"
 	"github.com/periplus/periplus/base/pki"
 	"github.com/periplus/periplus/client"
 	"github.com/periplus/periplus/client/conditions"
@@ -28,13 +28,10 @@ import (
 // requestHeaderTimeout bounds how long a client of a local socket may take for a header.
 const requestHeaderTimeout = 10 * time.Second
 
-// gcPercent trades a little CPU for memory: an idle cluster allocates next to nothing.
-const gcPercent = 50
-
 // Up runs a whole cluster on this machine until ctx ends: server and node in
 // one process. Containers go on when it ends; see Down.
 func Up(ctx context.Context, c *Config, log *slog.Logger, progress Progress) error {
-	debug.SetGCPercent(gcPercent)
+	garbage.Tune()
 	if os.Geteuid() != 0 {
 		return fmt.Errorf("peri up needs root, to make containers and networks: run it with sudo")
 	}
