@@ -32,7 +32,7 @@ const (
 func Controller() controllers.Controller {
 	core := corev1.SchemeGroupVersion
 	return controllers.Controller{
-		Name:   "legacy-service-account-token-cleaner",
+		Name:   "legacy-serviceaccount-token-cleaner-controller",
 		Reads:  []schema.GroupVersionResource{core.WithResource("secrets"), core.WithResource("serviceaccounts"), core.WithResource("pods")},
 		Writes: []schema.GroupVersionResource{core.WithResource("secrets")}, Workers: 1, New: build,
 	}
