@@ -1,6 +1,7 @@
 package apiserver_test
 
 import (
+	"bytes"
 	"context"
 	"crypto/ed25519"
 	"crypto/rand"
@@ -11,11 +12,15 @@ import (
 	"testing"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
+	certificatesv1beta1 "k8s.io/api/certificates/v1beta1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	resourcev1 "k8s.io/api/resource/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+
+	"github.com/periplus/periplus/apiserver"
 )
 
 // permit gives bob, and the service account default of default, a permission.
@@ -93,7 +98,9 @@ func TestWritersOfClaims(t *testing.T) {
 func TestSignersOfPods(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
-	s, c := start(t)
+	s, c := startWith(t, func(config *apiserver.Config) {
+		config.RuntimeConfig = map[string]bool{"certificates.k8s.io/v1beta1": true}
+	})
 	_, key, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
 		t.Fatal(err)
@@ -107,6 +114,36 @@ func TestSignersOfPods(t *testing.T) {
 	}}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
+	}
+	// A key and its proof, which only the beta version has, are kept there, and cannot
+	// be lost by way of the other version.
+	public, err := x509.MarshalPKIXPublicKey(key.Public())
+	if err != nil {
+		t.Fatal(err)
+	}
+	older := &certificatesv1beta1.PodCertificateRequest{ObjectMeta: metav1.ObjectMeta{Name: "older"}, Spec: certificatesv1beta1.PodCertificateRequestSpec{
+		SignerName: "example.com/one", PodName: "p", PodUID: "1", ServiceAccountName: "default", ServiceAccountUID: "2", NodeName: "n", NodeUID: "3",
+		PKIXPublicKey: public, ProofOfPossession: ed25519.Sign(key, []byte("2")),
+	}}
+	requests := c.CertificatesV1beta1().PodCertificateRequests("default")
+	if _, err := requests.Create(ctx, older, metav1.CreateOptions{}); err == nil || !strings.Contains(err.Error(), "spec.proofOfPossession: Invalid value: could not verify proof-of-possession signature") {
+		t.Errorf("a proof for another pod: %v", err)
+	}
+	older.Spec.ProofOfPossession = ed25519.Sign(key, []byte("1"))
+	if _, err := requests.Create(ctx, older, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	got, err := requests.Get(ctx, "older", metav1.GetOptions{})
+	if err != nil || !bytes.Equal(got.Spec.PKIXPublicKey, public) || len(got.Spec.ProofOfPossession) == 0 || got.Annotations != nil {
+		t.Errorf("kept are %+v, %v", got, err)
+	}
+	newer, err := c.CertificatesV1().PodCertificateRequests("default").Get(ctx, "older", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	newer.Annotations = nil
+	if _, err := c.CertificatesV1().PodCertificateRequests("default").Update(ctx, newer, metav1.UpdateOptions{}); !apierrors.IsInvalid(err) {
+		t.Errorf("a key that is lost: %v", err)
 	}
 	r.Status.Conditions = []metav1.Condition{{Type: certificatesv1.PodCertificateRequestConditionTypeDenied, Status: metav1.ConditionTrue, Reason: "No", LastTransitionTime: metav1.Now()}}
 	put := func(want string) {

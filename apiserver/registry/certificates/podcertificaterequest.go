@@ -5,7 +5,6 @@ import (
 	"time"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
-	certificatesv1beta1 "k8s.io/api/certificates/v1beta1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -20,7 +19,7 @@ var podCertificateRequestHalves = kind.Split(func(obj *certificatesv1.PodCertifi
 })
 
 func podCertificateRequests(env registry.Env) *registry.Resource {
-	beta := kind.Alike[certificatesv1beta1.PodCertificateRequest, certificatesv1beta1.PodCertificateRequestList, certificatesv1.PodCertificateRequest](certificatesv1beta1.SchemeGroupVersion)
+	beta := betaPodRequests()
 	s := podCertificateRequestHalves.MainWithoutGeneration()
 	s.Fixed.NoUnconditionalUpdate = true
 	s.DefaultFunc = func(r *certificatesv1.PodCertificateRequest) {
@@ -30,7 +29,10 @@ func podCertificateRequests(env registry.Env) *registry.Resource {
 	}
 	s.ValidateCreate = func(_ context.Context, r *certificatesv1.PodCertificateRequest) field.ErrorList { return podRequest(r) }
 	s.ValidateChange = func(_ context.Context, r, old *certificatesv1.PodCertificateRequest) field.ErrorList {
-		return validation.Immutable(r.Spec, old.Spec, field.NewPath("spec"))
+		if errs := validation.Immutable(r.Spec, old.Spec, field.NewPath("spec")); len(errs) > 0 {
+			return errs
+		}
+		return proofChange(r, old)
 	}
 	status := podCertificateRequestHalves.StatusKeepingMeta()
 	status.ValidateChange = func(ctx context.Context, r, old *certificatesv1.PodCertificateRequest) field.ErrorList {

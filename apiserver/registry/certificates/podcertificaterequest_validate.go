@@ -71,7 +71,10 @@ func podRequest(r *certificatesv1.PodCertificateRequest) field.ErrorList {
 	if n := *s.MaxExpirationSeconds; n < shortest || n > most {
 		errs = append(errs, field.Invalid(at, n, fmt.Sprintf("must be in the range [%d, %d]", shortest, most)))
 	}
-	if len(s.StubPKCS10Request) == 0 {
+	switch p := proofOf(r); {
+	case len(s.StubPKCS10Request) == 0 && len(p.PKIXPublicKey) > 0 && len(p.ProofOfPossession) > 0:
+		return append(errs, proofErrors(p, string(s.PodUID))...)
+	case len(s.StubPKCS10Request) == 0 || !p.empty():
 		return append(errs, field.Invalid(specPath, field.OmitValueType{}, "exactly one of (stubPKCS10Request) or (pkixPublicKey, proofOfPossession) must be set"))
 	}
 	return append(errs, stubErrors(s)...)
