@@ -11,43 +11,20 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	protobufserializer "k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
-	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/client-go/kubernetes/scheme"
 
 	"github.com/periplus/periplus/apiserver/request"
+	"github.com/periplus/periplus/test/bench/objects"
 )
 
 const (
 	benchJSON     = "application/json"
 	benchProtobuf = "application/vnd.kubernetes.protobuf"
 )
-
-// benchPod is as large as pods are.
-func benchPod(name string) *corev1.Pod {
-	container := func(name string) corev1.Container {
-		return corev1.Container{
-			Name: name, Image: "example.com/" + name + ":1", Args: []string{"--config=/etc/app/config.yaml", "--v=2"},
-			Ports:         []corev1.ContainerPort{{Name: "http", ContainerPort: 8080}},
-			Env:           []corev1.EnvVar{{Name: "MODE", Value: "production"}, {Name: "POD_IP", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "status.podIP"}}}},
-			Resources:     corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m"), corev1.ResourceMemory: resource.MustParse("128Mi")}},
-			VolumeMounts:  []corev1.VolumeMount{{Name: "config", MountPath: "/etc/app"}},
-			LivenessProbe: &corev1.Probe{ProbeHandler: corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromString("http")}}},
-		}
-	}
-	return &corev1.Pod{
-		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
-		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"app": "bench", "tier": "backend"}},
-		Spec: corev1.PodSpec{
-			Containers: []corev1.Container{container("app"), container("proxy")},
-			Volumes:    []corev1.Volume{{Name: "config", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: "app"}}}}},
-		},
-	}
-}
 
 func benchEncode(b *testing.B, obj runtime.Object, media string) []byte {
 	b.Helper()
@@ -141,7 +118,7 @@ func BenchmarkVerbs(b *testing.B) {
 	for _, media := range []string{benchProtobuf, benchJSON} {
 		form := "/" + media[len("application/"):]
 		b.Run("create"+form, func(b *testing.B) {
-			whole := benchEncode(b, benchPod("pod-000000"), media)
+			whole := benchEncode(b, objects.Pod("pod-000000", ""), media)
 			defer charge(b)()
 			for b.Loop() {
 				n++
@@ -149,7 +126,7 @@ func BenchmarkVerbs(b *testing.B) {
 			}
 		})
 		one := fmt.Sprint("one-", len(media))
-		c.call(http.MethodPost, pods, media, media, benchEncode(b, benchPod(one), media))
+		c.call(http.MethodPost, pods, media, media, benchEncode(b, objects.Pod(one, ""), media))
 		b.Run("get"+form, func(b *testing.B) {
 			defer charge(b)()
 			for b.Loop() {
@@ -172,7 +149,7 @@ func BenchmarkVerbs(b *testing.B) {
 		})
 	}
 	one := "patched"
-	c.call(http.MethodPost, pods, benchJSON, benchJSON, benchEncode(b, benchPod(one), benchJSON))
+	c.call(http.MethodPost, pods, benchJSON, benchJSON, benchEncode(b, objects.Pod(one, ""), benchJSON))
 	for _, p := range []struct{ name, media, query, body string }{
 		{"json patch", "application/json-patch+json", "", `[{"op":"add","path":"/metadata/labels/n","value":"%d"}]`},
 		{"merge patch", "application/merge-patch+json", "", `{"metadata":{"labels":{"n":"%d"}}}`},
@@ -198,7 +175,7 @@ func BenchmarkList(b *testing.B) {
 	}
 	c := benchCaller{b, s.Handler()}
 	for i := range 5000 {
-		c.call(http.MethodPost, "/api/v1/namespaces/default/pods", benchProtobuf, benchProtobuf, benchEncode(b, benchPod(fmt.Sprint("pod-", i)), benchProtobuf))
+		c.call(http.MethodPost, "/api/v1/namespaces/default/pods", benchProtobuf, benchProtobuf, benchEncode(b, objects.Pod(fmt.Sprint("pod-", i), ""), benchProtobuf))
 	}
 	for _, accept := range []string{benchProtobuf, benchJSON, "application/json;as=Table;v=v1;g=meta.k8s.io", "application/vnd.kubernetes.protobuf;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io"} {
 		b.Run(accept, func(b *testing.B) {

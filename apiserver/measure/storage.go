@@ -98,3 +98,19 @@ func (s *measured) Delete(ctx context.Context, key string, mod int64) (int64, er
 	s.note("delete", key, start, err)
 	return rev, err
 }
+
+// Commit implements store.Store. It is noted as what is done to the first key: the
+// object's own.
+func (s *measured) Commit(ctx context.Context, ops ...store.Op) (int64, error) {
+	start := time.Now()
+	rev, err := s.Store.Commit(ctx, ops...)
+	operation := "update"
+	switch {
+	case ops[0].Value == nil:
+		operation = "delete"
+	case ops[0].Mod == 0:
+		operation = "create"
+	}
+	s.note(operation, ops[0].Key, start, err)
+	return rev, err
+}
