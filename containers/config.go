@@ -12,6 +12,7 @@ import (
 	imagespec "github.com/opencontainers/image-spec/specs-go/v1"
 
 	"github.com/periplus/periplus/cni"
+	"github.com/periplus/periplus/containers/cdi"
 	"github.com/periplus/periplus/containers/snapshot"
 )
 
@@ -40,6 +41,8 @@ type Config struct {
 	// SeccompDir is where Localhost seccomp profiles with relative names are.
 	// Default: /var/lib/kubelet/seccomp.
 	SeccompDir string
+	// CDIDirs are where device vendors describe their devices. Default: cdi.Dirs.
+	CDIDirs []string
 	// Version is reported as the runtime's version. Default: "dev".
 	Version string
 	Log     *slog.Logger // default: slog.Default()
@@ -103,6 +106,9 @@ func (c *Config) complete() error {
 	setDefault(&c.CgroupParent, "/periplus")
 	setDefault(&c.SeccompDir, "/var/lib/kubelet/seccomp")
 	setDefault(&c.Version, "dev")
+	if len(c.CDIDirs) == 0 {
+		c.CDIDirs = cdi.Dirs
+	}
 	if c.Log == nil {
 		c.Log = slog.Default()
 	}

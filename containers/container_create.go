@@ -19,6 +19,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/periplus/periplus/base"
+	"github.com/periplus/periplus/containers/cdi"
 	"github.com/periplus/periplus/containers/oci"
 	"github.com/periplus/periplus/containers/snapshot"
 	wasmbin "github.com/periplus/periplus/containers/wasm/bin"
@@ -42,9 +43,6 @@ func (r *Runtime) CreateContainer(ctx context.Context, req *runtimeapi.CreateCon
 	}
 	if s.phase() != phaseReady {
 		return nil, status.Errorf(codes.FailedPrecondition, "sandbox %q is not ready", s.rec.ID)
-	}
-	if len(config.GetCDIDevices()) > 0 {
-		return nil, status.Error(codes.Unimplemented, "CDI devices are not supported by this runtime")
 	}
 	img, err := r.cfg.Images.Image(ctx, config.GetImage().GetImage())
 	if err != nil {
@@ -86,6 +84,10 @@ func (r *Runtime) makeContainer(ctx context.Context, s *podSandbox, id string, c
 	if err != nil {
 		return nil, err
 	}
+	bound, err := r.mapMounts(s, id, config)
+	if err != nil {
+		return nil, err
+	}
 	stop, err := stopSignal(config, img)
 	if err != nil {
 		return nil, err
@@ -97,7 +99,7 @@ func (r *Runtime) makeContainer(ctx context.Context, s *podSandbox, id string, c
 	cgroupPath := r.cgroupPath(s, id)
 	sb := s.rec.Sandbox
 	res, err := oci.Spec(oci.Input{
-		ID: id, Config: config, Sandbox: s.config, Image: img.Config, Rootfs: rootfs, Host: r.host,
+		ID: id, Config: bound, Sandbox: s.config, Image: img.Config, Rootfs: rootfs, Host: r.host,
 		CgroupsPath: cgroupPath, Namespaces: ns,
 		Files: oci.Files{Hostname: sb.Hostname, Hosts: sb.Hosts, ResolvConf: sb.ResolvConf, Shm: sb.Shm},
 	})
@@ -108,6 +110,9 @@ func (r *Runtime) makeContainer(ctx context.Context, s *podSandbox, id string, c
 		r.warnOOM.Do(func() {
 			r.log.Warn("cannot lower oom_score_adj of containers without CAP_SYS_RESOURCE, they get our own", "floor", r.host.OOMScoreFloor)
 		})
+	}
+	if err := r.injectDevices(res.Spec, config); err != nil {
+		return nil, err
 	}
 	if s.rec.Handler == wasmbin.Handler {
 		if err := r.runModule(res.Spec); err != nil {
@@ -134,6 +139,25 @@ func (r *Runtime) makeContainer(ctx context.Context, s *podSandbox, id string, c
 	}
 	c := newContainer(rec, config)
 	return c, c.save(dir)
+}
+
+// injectDevices adds the devices that are asked for by their vendors' names.
+func (r *Runtime) injectDevices(spec *specs.Spec, config *runtimeapi.ContainerConfig) error {
+	var names []string
+	for _, d := range config.GetCDIDevices() {
+		names = append(names, d.GetName())
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	edits, err := cdi.Find(r.cfg.CDIDirs, names)
+	if err == nil {
+		err = cdi.Apply(spec, edits)
+	}
+	if err != nil {
+		return fmt.Errorf("CDI device injection failed: %w", err)
+	}
+	return nil
 }
 
 func imageName(config *runtimeapi.ContainerConfig, img Image) string {
@@ -256,13 +280,15 @@ func (r *Runtime) mountImages(ctx context.Context, s *podSandbox, id string, con
 // removeFiles removes what makeContainer made, as far as it got.
 func (r *Runtime) removeFiles(ctx context.Context, id string, volumes []string) {
 	dir := r.containerDir(id)
+	mapped, _ := filepath.Glob(filepath.Join(dir, "idmap-*"))
 	mounts, _ := filepath.Glob(filepath.Join(dir, "image-*"))
-	for i, target := range append(mounts, filepath.Join(dir, "rootfs")) {
+	unknown := len(volumes) == 0
+	for i, target := range slices.Concat(mounts, mapped, []string{filepath.Join(dir, "rootfs")}) {
 		if err := r.cfg.Snapshots.Unmount(ctx, target); err != nil {
 			r.log.Warn("cannot unmount a container's files", base.KeyPath, target, base.KeyError, err)
 			return
 		}
-		if i < len(mounts) && len(volumes) == 0 {
+		if i < len(mounts) && unknown {
 			volumes = append(volumes, id+"-"+strings.TrimPrefix(filepath.Base(target), "image-"))
 		}
 	}

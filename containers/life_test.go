@@ -268,10 +268,9 @@ func TestMonitorReplaced(t *testing.T) {
 	}
 }
 
-// TestOverlay runs on the real snapshotter, through a restart of both.
-func TestOverlay(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, func(n *node, dir string) {
+// onOverlay gives a node the real snapshotter, with one layer that has busybox in it.
+func onOverlay(t *testing.T) func(*node, string) {
+	return func(n *node, dir string) {
 		s, err := overlayfs.Open(filepath.Join(dir, "overlay"), n.cfg.Log)
 		if errors.Is(err, snapshot.ErrUnsupported) {
 			t.Skip(err)
@@ -288,11 +287,17 @@ func TestOverlay(t *testing.T) {
 			t.Fatal(err)
 		}
 		n.cfg.Snapshots, n.cfg.Images = s, images{chain: "sha256:" + strings.Repeat("c", 64)}
-	})
+	}
+}
+
+// TestOverlay runs on the real snapshotter, through a restart of both.
+func TestOverlay(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, onOverlay(t))
 	pod := n.pod(podConfig(n, "overlay"))
 	id := n.run(pod, containerConfig("app", sh("echo x >/tmp/written; sleep 1000")))
 	other := n.run(pod, containerConfig("other", sh("ls /tmp"), func(c *runtimeapi.ContainerConfig) {
-		c.Mounts = []*runtimeapi.Mount{{ContainerPath: "/image", Image: &runtimeapi.ImageSpec{Image: "busybox"}, ImageSubPath: "bin"}}
+		c.Mounts = []*runtimeapi.Mount{{ContainerPath: "/image", Readonly: true, Image: &runtimeapi.ImageSpec{Image: "busybox"}, ImageSubPath: "bin"}}
 		c.Command = sh("ls /image/busybox; echo x >/image/y || echo refused")
 	}))
 	n.ended(other)

@@ -88,18 +88,27 @@ func TestExecStream(t *testing.T) {
 		t.Errorf("tty output %q", got)
 	}
 
-	// The older WebSocket protocols are served directly.
-	resp, err = n.Exec(n.ctx(), &runtimeapi.ExecRequest{ContainerId: id, Cmd: sh("echo hi"), Stdout: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	w, err := remotecommand.NewWebSocketExecutorForProtocols(&rest.Config{}, http.MethodGet, resp.Url, "v4.channel.k8s.io")
-	if err != nil {
-		t.Fatal(err)
-	}
-	out.Reset()
-	if err := w.StreamWithContext(n.ctx(), remotecommand.StreamOptions{Stdout: &out}); err != nil || out.String() != "hi\n" {
-		t.Errorf("websocket: %q, %v", out.String(), err)
+	// WebSockets, with the older protocols and the one that can say that input has ended.
+	for protocol, script := range map[string]string{"v4.channel.k8s.io": "echo hi", "v5.channel.k8s.io": "cat; exit 5"} {
+		stdin := strings.HasPrefix(protocol, "v5")
+		resp, err = n.Exec(n.ctx(), &runtimeapi.ExecRequest{ContainerId: id, Cmd: sh(script), Stdin: stdin, Stdout: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		w, err := remotecommand.NewWebSocketExecutorForProtocols(&rest.Config{}, http.MethodGet, resp.Url, protocol)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out.Reset()
+		o := remotecommand.StreamOptions{Stdout: &out}
+		if stdin {
+			o.Stdin = strings.NewReader("hi\n")
+		}
+		err = w.StreamWithContext(n.ctx(), o)
+		if out.String() != "hi\n" || stdin != (errors.As(err, &code) && code.ExitStatus() == 5) || !stdin && err != nil {
+			t.Errorf("%s: %q, %v", protocol, out.String(), err)
+		}
+		code = nil
 	}
 }
 

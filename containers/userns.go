@@ -1,13 +1,20 @@
 package containers
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 
 	specs "github.com/opencontainers/runtime-spec/specs-go"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/periplus/periplus/containers/oci"
 	"github.com/periplus/periplus/containers/snapshot"
+	"github.com/periplus/periplus/linux/mount"
 	"github.com/periplus/periplus/linux/process"
 )
 
@@ -51,4 +58,52 @@ func (r *Runtime) givePipes(c *container) error {
 		}
 	}
 	return nil
+}
+
+// mapMounts mounts the volumes whose IDs are to be mapped into the container's
+// directory, and returns a configuration that binds them from there. Not every OCI
+// runtime can do that for a user namespace that exists already.
+func (r *Runtime) mapMounts(s *podSandbox, id string, config *runtimeapi.ContainerConfig) (*runtimeapi.ContainerConfig, error) {
+	mapped := func(m *runtimeapi.Mount) bool { return len(m.GetUidMappings())+len(m.GetGidMappings()) > 0 }
+	if !slices.ContainsFunc(config.GetMounts(), mapped) {
+		return config, nil
+	}
+	if s.rec.Sandbox.User == nil {
+		return nil, status.Error(codes.InvalidArgument, "mounts with ID mappings need a pod with a user namespace")
+	}
+	config = proto.Clone(config).(*runtimeapi.ContainerConfig)
+	for i, m := range config.GetMounts() {
+		if !mapped(m) {
+			continue
+		}
+		source, err := filepath.EvalSymlinks(m.GetHostPath())
+		if err != nil {
+			return nil, fmt.Errorf("mount %s: %w", m.GetContainerPath(), err)
+		}
+		target := filepath.Join(r.containerDir(id), fmt.Sprintf("idmap-%d", i))
+		if err := likeSource(source, target); err != nil {
+			return nil, err
+		}
+		if err := mount.Mapped(source, target, s.rec.Sandbox.Pins.User); err != nil {
+			return nil, fmt.Errorf("mount %s: %w", m.GetContainerPath(), err)
+		}
+		m.HostPath, m.UidMappings, m.GidMappings = target, nil, nil
+	}
+	return config, nil
+}
+
+// likeSource makes a file or a directory to mount over.
+func likeSource(source, target string) error {
+	fi, err := os.Stat(source)
+	if err != nil {
+		return err
+	}
+	if fi.IsDir() {
+		return os.MkdirAll(target, 0o711)
+	}
+	f, err := os.OpenFile(target, os.O_CREATE|os.O_WRONLY, 0o644)
+	if err != nil {
+		return err
+	}
+	return f.Close()
 }

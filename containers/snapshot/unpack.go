@@ -233,13 +233,13 @@ func (x *unpacker) regular(dir *fsat.Dir, base string, hdr *tar.Header, content 
 		var n int
 		n, err = content.Read(x.buf)
 		if n > 0 {
-			if _, werr := f.Write(x.buf[:n]); werr != nil {
+			if werr := f.WriteSparse(x.buf[:n]); werr != nil {
 				err = werr
 			}
 		}
 	}
 	if errors.Is(err, io.EOF) {
-		err = nil
+		err = f.EndSparse()
 	}
 	if err == nil { // the order matters: chown clears set-id bits and capabilities
 		err = f.Chown(hdr.Uid, hdr.Gid)
@@ -256,7 +256,7 @@ func (x *unpacker) regular(dir *fsat.Dir, base string, hdr *tar.Header, content 
 	if err != nil {
 		return err
 	}
-	x.usage.Bytes += (hdr.Size + 4095) &^ 4095
+	x.usage.Bytes += (hdr.Size - f.Holes() + 4095) &^ 4095
 	return dir.Chtimes(base, accessTime(hdr), hdr.ModTime)
 }
 

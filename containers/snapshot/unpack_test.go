@@ -262,6 +262,29 @@ func TestUnpackApply(t *testing.T) {
 	}
 }
 
+// TestUnpackSparse checks that zeros take no room, at the end of a file neither.
+func TestUnpackSparse(t *testing.T) {
+	t.Parallel()
+	needRoot(t)
+	root := t.TempDir()
+	content := strings.Repeat("\x00", 4<<20) + "middle" + strings.Repeat("\x00", 4<<20)
+	out, err := snapshot.Unpack(t.Context(), root, bytes.NewReader(archive(t, file("f", content))), snapshot.Convert)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(root, "f")
+	if data, err := os.ReadFile(path); err != nil || string(data) != content {
+		t.Errorf("%d bytes, %v", len(data), err)
+	}
+	fi, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if on := fi.Sys().(*syscall.Stat_t).Blocks * 512; on > 1<<20 || out.Bytes > 1<<20 {
+		t.Errorf("%d bytes are on the disk, %d are counted", on, out.Bytes)
+	}
+}
+
 func TestUnpackTruncated(t *testing.T) {
 	t.Parallel()
 	needRoot(t)

@@ -1,6 +1,7 @@
 package fsat
 
 import (
+	"bytes"
 	"errors"
 	"io"
 	"os"
@@ -12,8 +13,10 @@ import (
 // File is a regular file being written. It is not known to the runtime's
 // poller, which makes small files cheaper than os.File.
 type File struct {
-	fd   int
-	name string
+	fd    int
+	name  string
+	holes int64 // bytes that WriteSparse left out
+	open  bool  // the last of them reaches to the end
 }
 
 var _ io.Writer = (*File)(nil)
@@ -33,6 +36,40 @@ func (f *File) Write(p []byte) (int, error) {
 	}
 	return done, nil
 }
+
+// zeros is as long as what is worth leaving out.
+var zeros [256 << 10]byte
+
+// WriteSparse writes p, or leaves a hole for it if it is nothing but zeros. EndSparse
+// must follow the last one.
+func (f *File) WriteSparse(p []byte) error {
+	const least = 4096 // a block of most file systems
+	if n := len(p); n >= least && n <= len(zeros) && bytes.Equal(p, zeros[:n]) {
+		if _, err := unix.Seek(f.fd, int64(n), io.SeekCurrent); err != nil {
+			return wrap("seek", f.name, err)
+		}
+		f.holes, f.open = f.holes+int64(n), true
+		return nil
+	}
+	f.open = false
+	_, err := f.Write(p)
+	return err
+}
+
+// EndSparse gives a file that ends with a hole its length.
+func (f *File) EndSparse() error {
+	if !f.open {
+		return nil
+	}
+	end, err := unix.Seek(f.fd, 0, io.SeekCurrent)
+	if err == nil {
+		err = unix.Ftruncate(f.fd, end)
+	}
+	return wrap("truncate", f.name, err)
+}
+
+// Holes is how many bytes of the file are on no disk.
+func (f *File) Holes() int64 { return f.holes }
 
 // Chown sets the owner, which clears set-id bits and capabilities: call it first.
 func (f *File) Chown(uid, gid int) error { return wrap("chown", f.name, unix.Fchown(f.fd, uid, gid)) }

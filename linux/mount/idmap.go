@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Mapped mounts the directory source at target, with the mounts below it left out. Its
+// Mapped mounts source, a file or a directory, at target, with the mounts below it left out. Its
 // files show the IDs that they have in the user namespace that is pinned at userns:
 // what belongs to user 0 belongs to that namespace's root (Linux 5.12, and a file
 // system that can).

@@ -90,15 +90,25 @@ func (s Settings) applyIn(pins Pins) error {
 		if err := first.apply(pins); err != nil {
 			return err
 		}
-		if len(s.Sysctls) == 0 {
+		// Some are for whoever has power over the namespace, some for its root alone.
+		refused := map[string]string{}
+		for name, value := range s.Sysctls {
+			err := setSysctls(map[string]string{name: value})
+			if errors.Is(err, os.ErrPermission) {
+				refused[name] = value
+			} else if err != nil {
+				return err
+			}
+		}
+		if len(refused) == 0 {
 			return nil
 		}
-		// Of this thread alone: the kernel lets the namespace's root set them, not ours.
 		const keep = ^uintptr(0)
+		// Of this thread alone, which ends here.
 		if _, _, e := unix.RawSyscall(unix.SYS_SETRESUID, keep, uintptr(s.User.UID), keep); e != 0 {
 			return fmt.Errorf("become root of a user namespace: %w", e)
 		}
-		return setSysctls(s.Sysctls)
+		return setSysctls(refused)
 	})
 }
 
