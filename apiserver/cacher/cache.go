@@ -133,12 +133,23 @@ type Pending struct {
 	value []byte
 	obj   runtime.Object
 	done  chan *Object
+	// twins are others of the same value: of those who try to write it at the same time
+	// one succeeds, and which one the event does not say. All are told.
+	twins []*Pending
+}
+
+// deliver tells the writer, and his twins.
+func (p *Pending) deliver(o *Object) {
+	p.done <- o
+	for _, t := range p.twins {
+		t.done <- o
+	}
 }
 
 // Expect announces that value, which obj encodes to, is about to be stored under
 // key. The caller no longer modifies obj. It calls Forget when the write failed.
 func (c *Cache) Expect(key string, value []byte, obj runtime.Object) *Pending {
-	p := &Pending{value, obj, make(chan *Object, 1)}
+	p := &Pending{value: value, obj: obj, done: make(chan *Object, 1)}
 	c.pendingMu.Lock()
 	c.pending[key] = append(c.pending[key], p)
 	c.pendingMu.Unlock()
@@ -151,21 +162,37 @@ func (p *Pending) Done() <-chan *Object { return p.done }
 // Forget withdraws an announcement.
 func (c *Cache) Forget(key string, p *Pending) { c.take(key, func(q *Pending) bool { return q == p }) }
 
+// take removes the announcements of a key that match and returns the first, with the
+// others as its twins.
+
 func (c *Cache) take(key string, match func(*Pending) bool) *Pending {
 	c.pendingMu.Lock()
 	defer c.pendingMu.Unlock()
 	list := c.pending[key]
-	for i, p := range list {
-		if match(p) {
-			if len(list) == 1 {
-				delete(c.pending, key)
-			} else {
-				c.pending[key] = append(list[:i:i], list[i+1:]...)
-			}
-			return p
+	if len(list) == 1 && match(list[0]) { // the usual case
+		delete(c.pending, key)
+		return list[0]
+	}
+	var first *Pending
+	var left []*Pending
+	for _, p := range list {
+		switch {
+		case !match(p):
+			left = append(left, p)
+		case first == nil:
+			first = p
+		default:
+			first.twins = append(first.twins, p)
 		}
 	}
-	return nil
+	switch {
+	case first == nil:
+	case len(left) == 0:
+		delete(c.pending, key)
+	default:
+		c.pending[key] = left
+	}
+	return first
 }
 
 // decode returns the entry's object, by preference the writer's own.
@@ -185,7 +212,7 @@ func (c *Cache) decode(e store.Entry) (*Object, *Pending) {
 	o, err := newObject(e, obj)
 	if err != nil {
 		c.log.Error("stored object cannot be used", base.KeyKey, e.Key, base.KeyError, err)
-		return nil, nil
+		return nil, p
 	}
 	o.kept = c.kept
 	return o, p
@@ -265,7 +292,7 @@ func (c *Cache) apply(events []store.Event, rev int64) {
 	c.mu.Unlock()
 	for _, n := range news {
 		if n.p != nil {
-			n.p.done <- n.o
+			n.p.deliver(n.o)
 		}
 	}
 }
@@ -330,9 +357,9 @@ func (c *Cache) reload(entries []store.Entry, rev int64) {
 		if d.o != nil {
 			tree.ReplaceOrInsert(d.o)
 			size += len(d.o.stored)
-			if d.p != nil {
-				d.p.done <- d.o
-			}
+		}
+		if d.p != nil {
+			d.p.deliver(d.o)
 		}
 	}
 	c.mu.Lock()
