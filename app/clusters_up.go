@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -57,7 +58,7 @@ func UpCluster(ctx context.Context, c *Config, o LabOptions) (*LabCluster, error
 	nodes := cluster.nodes()
 	start := time.Now()
 	ready := func(n labNode) { fmt.Fprintf(o.Out, "  ✓ %-12s %6.2fs\n", n.name(), time.Since(start).Seconds()) }
-	if err := nodes[0].start(ctx, peri, segment, append([]string{"server"}, o.Flags...)); err != nil {
+	if err := nodes[0].start(ctx, peri, segment, slices.Concat([]string{"server"}, sharedDisk, o.Flags)); err != nil {
 		return nil, err
 	}
 	ready(nodes[0])
@@ -75,7 +76,7 @@ func UpCluster(ctx context.Context, c *Config, o LabOptions) (*LabCluster, error
 	var group errgroup.Group
 	for _, n := range nodes[1:] {
 		group.Go(func() error {
-			err := n.start(ctx, peri, segment, append([]string{"agent", "--server", server, "--token", token}, o.AgentFlags...))
+			err := n.start(ctx, peri, segment, slices.Concat([]string{"agent", "--server", server, "--token", token}, sharedDisk, o.AgentFlags))
 			if err == nil {
 				ready(n)
 			}

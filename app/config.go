@@ -147,6 +147,16 @@ type Config struct {
 	LogFormat string `json:"log-format,omitempty"` // text, json
 }
 
+// ShareDisk is for a cluster on a machine that is full of other things, as a laptop is:
+// it does not take a disk that they have filled for its own to clear.
+func (c *Config) ShareDisk() {
+	c.EvictionHard = map[string]string{"memory.available": "100Mi"}
+	c.ImageGCHigh = 100
+}
+
+// sharedDisk are the flags that do what ShareDisk does.
+var sharedDisk = []string{"--eviction-hard=memory.available=100Mi", "--image-gc-high-threshold=100"}
+
 // Defaults are the values of fields that nobody set.
 func Defaults() Config {
 	return Config{

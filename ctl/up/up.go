@@ -27,6 +27,7 @@ type options struct {
 // New returns the command.
 func New() *cobra.Command {
 	o := &options{config: app.Defaults()}
+	o.config.ShareDisk()
 	cmd := &cobra.Command{
 		Use:   "up",
 		Short: "start a cluster on this machine",
@@ -38,6 +39,9 @@ and are taken over by the next start. "peri down" ends everything.
 
 With --name or --nodes it is a cluster of several nodes on this machine, each in
 namespaces of its own: "peri clusters" lists them, "peri down --name NAME" ends one.
+
+Its machine is taken to be yours: unlike "peri server" and "peri agent" it does not
+evict pods or remove images because the disk fills (--eviction-hard, --image-gc-high-threshold).
 
 With --api-only it is an API server for tests, which needs no root and keeps nothing.`,
 		Args: cobra.NoArgs,

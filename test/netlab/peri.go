@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -44,6 +45,9 @@ func (m *Machine) Flags() []string {
 	}, m.config.Flags...)
 }
 
+// sharedDisk keeps a node from looking at a disk that tests share with everything else.
+var sharedDisk = []string{"--eviction-hard=memory.available=10Mi", "--image-gc-high-threshold=100"}
+
 // Up starts "peri up" and returns when the node is ready. When it ends before, the
 // error has the last lines that it printed.
 func (m *Machine) Up(ctx context.Context, flags ...string) (*Peri, error) {
@@ -52,12 +56,12 @@ func (m *Machine) Up(ctx context.Context, flags ...string) (*Peri, error) {
 
 // Server starts "peri server" and returns when it is ready, with its node if it has one.
 func (m *Machine) Server(ctx context.Context, flags ...string) (*Peri, error) {
-	return m.run(ctx, readyWords, append(append([]string{"server"}, m.Flags()...), flags...))
+	return m.run(ctx, readyWords, slices.Concat([]string{"server"}, m.Flags(), sharedDisk, flags))
 }
 
 // Agent starts "peri agent" and returns when its node is ready.
 func (m *Machine) Agent(ctx context.Context, flags ...string) (*Peri, error) {
-	return m.run(ctx, "Node "+m.config.Name+" is ready", append(append([]string{"agent"}, m.Flags()...), flags...))
+	return m.run(ctx, "Node "+m.config.Name+" is ready", slices.Concat([]string{"agent"}, m.Flags(), sharedDisk, flags))
 }
 
 // Daemon starts one part of a cluster alone, "peri scheduler", and returns when it
@@ -67,7 +71,11 @@ func (m *Machine) Daemon(ctx context.Context, name string, flags ...string) (*Pe
 	if s, ok := stages[name]; ok {
 		stage = s
 	}
-	return m.run(ctx, stageMark+stage+" ", append(append([]string{name}, m.Flags()...), flags...))
+	args := append([]string{name}, m.Flags()...)
+	if name == "kubelet" {
+		args = append(args, sharedDisk...)
+	}
+	return m.run(ctx, stageMark+stage+" ", append(args, flags...))
 }
 
 // Hollow starts "peri hollow" and returns when its nodes are registered.
