@@ -101,6 +101,9 @@ func (r *Runtime) makeSandbox(ctx context.Context, s *podSandbox) error {
 	}
 	sb := s.rec.Sandbox
 	if sb.User != nil {
+		if err := r.letPass(); err != nil {
+			return err
+		}
 		sb.User.Holder = []string{r.monitorPath, "pause"}
 	}
 	if err := sb.Make(ctx, r.cfg.Network, sb.Attachment(s.rec.ID, s.config), s.config); err != nil {

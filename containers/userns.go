@@ -18,6 +18,31 @@ import (
 	"github.com/periplus/periplus/linux/process"
 )
 
+// letPass lets other users pass through the directories that lead to the containers'
+// files: a user namespace's root is one. Of those that are not ours it only complains.
+func (r *Runtime) letPass() error {
+	const pass = 0o001
+	ours := []string{r.cfg.StateDir, filepath.Dir(r.cfg.StateDir)}
+	for dir := r.cfg.StateDir; ; dir = filepath.Dir(dir) {
+		fi, err := os.Stat(dir)
+		if err != nil {
+			return err
+		}
+		switch {
+		case fi.Mode()&pass != 0:
+		case slices.Contains(ours, dir):
+			if err := os.Chmod(dir, fi.Mode()|pass); err != nil {
+				return err
+			}
+		default:
+			return fmt.Errorf("user namespaces need the directory %s to let other users pass: chmod o+x %s", dir, dir)
+		}
+		if dir == filepath.Dir(dir) {
+			return nil
+		}
+	}
+}
+
 // usersOf says whom the files of a sandbox's containers belong to, nil without a user
 // namespace.
 func usersOf(s *podSandbox) *snapshot.Users {
