@@ -284,7 +284,7 @@ func (s *controlPlane) schedulerStage() stage {
 		recorder := broadcaster.NewRecorder(scheme.Scheme, scheduler.DefaultName)
 		lead := func(ctx context.Context) error {
 			sched, err := scheduler.New(scheduler.Config{
-				Client: c, Informers: s.shared, Journey: s.record, Profiles: schedulerall.Profiles(), Recorder: recorder,
+				Client: c, Informers: s.shared, Journey: s.record, Metrics: s.metrics.scheduler, Profiles: schedulerall.Profiles(), Recorder: recorder,
 			})
 			if err != nil {
 				return err

@@ -38,6 +38,7 @@ func (s *Scheduler) bind(ctx context.Context, f *Framework, qp *QueuedPod, p *Po
 		s.unbind(ctx, f, qp, p, state, node, st)
 		return
 	}
+	s.config.Metrics.bound(f.Name, qp)
 	f.Recorder.Eventf(p.Pod, nil, v1.EventTypeNormal, "Scheduled", "Binding",
 		"Successfully assigned %v/%v to %v", p.Pod.Namespace, p.Pod.Name, node)
 	if s.traced {

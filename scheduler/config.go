@@ -24,6 +24,8 @@ type Config struct {
 	Informers informers.SharedInformerFactory
 	// Recorder records Scheduled and FailedScheduling. nil records nothing.
 	Recorder events.EventRecorder
+	// Metrics count attempts; nil counts none.
+	Metrics *Metrics
 	// Journey receives the steps queued, scheduled and bound of each pod. nil forgets them.
 	Journey journey.Recorder
 	// Profiles say which pods are scheduled and how: scheduler/all has the default one. At least one.

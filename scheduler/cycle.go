@@ -25,6 +25,7 @@ func (s *Scheduler) scheduleOne(ctx context.Context, qp *QueuedPod) {
 		return
 	}
 	began := time.Now()
+	qp.began = began
 	if s.traced {
 		span := journey.Step(component, "queued", "Pod", p.Pod, qp.Created)
 		s.config.Journey.Record(span)
@@ -36,6 +37,7 @@ func (s *Scheduler) scheduleOne(ctx context.Context, qp *QueuedPod) {
 		nominate := &PostFilterResult{}
 		if fit := (*FitError)(nil); errors.As(st.Err(), &fit) && len(f.postFilters) > 0 {
 			var post *Status
+			s.config.Metrics.preempts()
 			nominate, post = f.RunPostFilter(ctx, state, p, &fit.Diagnosis)
 			fit.Diagnosis.PostFilterMsg = post.Message()
 		}
@@ -43,6 +45,7 @@ func (s *Scheduler) scheduleOne(ctx context.Context, qp *QueuedPod) {
 		return
 	}
 	decided := time.Now()
+	s.config.Metrics.decided(decided.Sub(began))
 
 	// 2. From here on the pod counts as being on the node.
 	pod := *p.Pod // shallow: only Spec.NodeName differs

@@ -30,6 +30,11 @@ func (s *Scheduler) fail(ctx context.Context, f *Framework, qp *QueuedPod, st *S
 		s.log.Warn("scheduling attempt failed", base.KeyPod, p.Pod.Namespace+"/"+p.Pod.Name, base.KeyError, err)
 	}
 	message := st.Err().Error()
+	if reason == v1.PodReasonUnschedulable {
+		s.config.Metrics.tried("unschedulable", f.Name, qp)
+	} else {
+		s.config.Metrics.tried("error", f.Name, qp)
+	}
 
 	// The informer has the newest version; the pod may be gone or bound by now.
 	live, err := s.config.Informers.Core().V1().Pods().Lister().Pods(p.Pod.Namespace).Get(p.Pod.Name)

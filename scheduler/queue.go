@@ -28,7 +28,8 @@ type QueuedPod struct {
 	failed   int // attempts in a row that ended with an error, for back-off
 	expiry   time.Time
 	place    place
-	index    int // in its heap
+	index    int       // in its heap
+	began    time.Time // when the last attempt began
 }
 
 type place int8

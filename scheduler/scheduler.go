@@ -95,6 +95,7 @@ func New(c Config) (*Scheduler, error) {
 		}
 	}
 	s.queue = newQueue(qc)
+	c.Metrics.follow(s.queue)
 	for _, f := range s.profiles {
 		f.queue = s.queue
 	}

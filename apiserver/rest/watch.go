@@ -395,7 +395,10 @@ func (wr *watcher) send() bool {
 	if wr.stuck == nil {
 		c := http.NewResponseController(wr.w)
 		// What has no connection of its own cannot be stuck: it buffers.
-		wr.stuck = time.AfterFunc(stuckAfter, func() { _ = c.SetWriteDeadline(time.Unix(1, 0)) })
+		wr.stuck = time.AfterFunc(stuckAfter, func() {
+			_ = c.SetWriteDeadline(time.Unix(1, 0))
+			request.Metrics(wr.r.Context()).CutOff(wr.e.gvr.Group, wr.e.gvr.Resource)
+		})
 	} else {
 		wr.stuck.Reset(stuckAfter)
 	}
