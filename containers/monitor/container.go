@@ -153,9 +153,11 @@ func (c *container) copyOutput() {
 			w := lineWriter{stream: stream}
 			readAll(f, func(p []byte) {
 				c.broadcast(kind, p)
-				if entries := w.entries(nil, time.Now(), p); len(entries) > 0 {
-					c.log.write(entries)
+				buf := entryBuffers.Get().(*[]byte)
+				if *buf = w.entries((*buf)[:0], time.Now(), p); len(*buf) > 0 {
+					c.log.write(*buf)
 				}
+				entryBuffers.Put(buf)
 			})
 			if rest := w.flush(nil, time.Now()); len(rest) > 0 {
 				c.log.write(rest)
@@ -176,7 +178,11 @@ func (c *container) holdOutput() {
 	}
 }
 
-var buffers = sync.Pool{New: func() any { b := make([]byte, 32<<10); return &b }}
+// What is read at once, as much as a pipe holds, and the entries that are made of it.
+var (
+	buffers      = sync.Pool{New: func() any { b := make([]byte, 64<<10); return &b }}
+	entryBuffers = sync.Pool{New: func() any { return new([]byte) }}
+)
 
 // readAll calls sink with what f delivers, until it ends or its deadline has
 // passed. A buffer is held only while there is something to read, so that a

@@ -5,6 +5,7 @@
 //	start   cold start to /readyz and to a Ready node: empty state directory, and again
 //	idle    memory, CPU, bytes written, wake-ups of a cluster nobody uses
 //	run     Deployment and Service created → pod Ready → first answer of the Service
+//	runtime  through the CRI: an exec, what an idle pod costs, how fast a container may log
 //	scale   Deployment 0 → 50, idle with 50 pods, 50 → 0
 //	api     operations per second and latencies with 16 clients, 200 watchers
 //	load    memory after all that

@@ -26,6 +26,7 @@ var parts = []part{
 	{"start", measureStarts},
 	{"idle", measureIdle},
 	{"run", measureRuns},
+	{"runtime", measureRuntime},
 	{"scale", measureScale},
 	{"api", measureAPI},
 	{"load", measureLoaded},
