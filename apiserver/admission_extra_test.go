@@ -242,3 +242,23 @@ func agentOn(t *testing.T, c kubernetes.Interface, node string) string {
 	}
 	return got.Status.Token
 }
+
+// TestReviewsAreNotAskedAbout: a rule that names reviews has no effect, and says so.
+func TestReviewsAreNotAskedAbout(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	_, c := start(t)
+	url, none := "https://127.0.0.1:1/", admissionregistrationv1.SideEffectClassNone
+	r := c.AdmissionregistrationV1().RESTClient().Post().Resource("validatingwebhookconfigurations").Body(&admissionregistrationv1.ValidatingWebhookConfiguration{
+		ObjectMeta: metav1.ObjectMeta{Name: "v"}, Webhooks: []admissionregistrationv1.ValidatingWebhook{{
+			Name: "reviews.example.com", ClientConfig: admissionregistrationv1.WebhookClientConfig{URL: &url}, SideEffects: &none, AdmissionReviewVersions: []string{"v1"},
+			Rules: ruleFor("authentication.k8s.io", "v1", "tokenreviews", admissionregistrationv1.Create)}},
+	}).Do(ctx)
+	const want = "webhooks[0].rules[0]: tokenreviews.authentication.k8s.io is excluded from admission webhooks; this rule will have no effect"
+	if w := r.Warnings(); r.Error() != nil || len(w) != 1 || w[0].Text != want {
+		t.Errorf("%v %+v", r.Error(), w)
+	}
+	if _, err := c.AuthenticationV1().TokenReviews().Create(ctx, &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: "x"}}, metav1.CreateOptions{}); err != nil {
+		t.Error(err)
+	}
+}

@@ -25,6 +25,9 @@ func mutatingWebhookConfigurations() *registry.Resource {
 	s.ValidateChange = func(ctx context.Context, c, _ *admissionv1.MutatingWebhookConfiguration) field.ErrorList {
 		return validateMutating(ctx, c)
 	}
+	s.WarningsFunc = func(_ context.Context, c, _ *admissionv1.MutatingWebhookConfiguration) []string {
+		return warnings(c.Webhooks, func(w *admissionv1.MutatingWebhook) []admissionv1.RuleWithOperations { return w.Rules })
+	}
 	return &registry.Resource{
 		GVR:        version.WithResource("mutatingwebhookconfigurations"),
 		Kind:       "MutatingWebhookConfiguration",

@@ -25,6 +25,9 @@ func validatingWebhookConfigurations() *registry.Resource {
 	s.ValidateChange = func(ctx context.Context, c, _ *admissionv1.ValidatingWebhookConfiguration) field.ErrorList {
 		return validateValidating(ctx, c)
 	}
+	s.WarningsFunc = func(_ context.Context, c, _ *admissionv1.ValidatingWebhookConfiguration) []string {
+		return warnings(c.Webhooks, func(w *admissionv1.ValidatingWebhook) []admissionv1.RuleWithOperations { return w.Rules })
+	}
 	return &registry.Resource{
 		GVR:        version.WithResource("validatingwebhookconfigurations"),
 		Kind:       "ValidatingWebhookConfiguration",
