@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/periplus/periplus/kubelet"
+	"github.com/periplus/periplus/kubelet/affinity"
 	"github.com/periplus/periplus/kubelet/eviction"
 	"github.com/periplus/periplus/kubelet/imagegc"
 	"github.com/periplus/periplus/kubelet/shutdown"
@@ -36,21 +37,30 @@ type KubeletConfig struct {
 	ImageGCMinAge metav1.Duration `json:"minimum-image-ttl-duration"`
 	ImageGCMaxAge metav1.Duration `json:"maximum-image-gc-age"`
 
-	KubeReserved   map[string]string `json:"kube-reserved,omitempty"`
-	SystemReserved map[string]string `json:"system-reserved,omitempty"`
-	MaxPods        int               `json:"max-pods,omitempty"`
-	PodPidsLimit   int64             `json:"pod-max-pids,omitempty"`
+	KubeReserved     map[string]string `json:"kube-reserved,omitempty"`
+	SystemReserved   map[string]string `json:"system-reserved,omitempty"`
+	CPUPolicy        string            `json:"cpu-manager-policy"`
+	CPUPolicyOptions map[string]string `json:"cpu-manager-policy-options,omitempty"`
+	MemoryPolicy     string            `json:"memory-manager-policy"`
+	TopologyPolicy   string            `json:"topology-manager-policy"`
+	TopologyScope    string            `json:"topology-manager-scope"`
+	ReservedCPUs     string            `json:"reserved-cpus,omitempty"`
+
+	MaxPods      int   `json:"max-pods,omitempty"`
+	PodPidsLimit int64 `json:"pod-max-pids,omitempty"`
+
+	AllowedSysctls []string `json:"allowed-unsafe-sysctls,omitempty"`
 
 	ShutdownGrace         metav1.Duration `json:"shutdown-grace-period"`
 	ShutdownGraceCritical metav1.Duration `json:"shutdown-grace-period-critical-pods"`
 }
 
 func defaultKubeletConfig() KubeletConfig {
-	e, g := eviction.Defaults(), imagegc.DefaultPolicy()
+	e, g, a := eviction.Defaults(), imagegc.DefaultPolicy(), affinity.DefaultPolicies()
 	return KubeletConfig{
 		EvictionHard: e.Hard, EvictionTransition: metav1.Duration{Duration: e.TransitionPeriod},
 		ImageGCHigh: g.HighPercent, ImageGCLow: g.LowPercent, ImageGCMinAge: metav1.Duration{Duration: g.MinAge},
-		MaxPods: 110, PodPidsLimit: -1,
+		MaxPods: 110, PodPidsLimit: -1, CPUPolicy: a.CPU, MemoryPolicy: a.Memory, TopologyPolicy: a.Topology, TopologyScope: a.Scope,
 	}
 }
 
@@ -69,8 +79,15 @@ func (c *KubeletConfig) flags(f *pflag.FlagSet) {
 	duration(&c.ImageGCMaxAge, "maximum-image-gc-age", "how long an image may be unused before it is removed, however much room there is (0: for ever)")
 	pairs(&c.KubeReserved, "kube-reserved", "what is kept for Kubernetes: cpu=200m,memory=500Mi,ephemeral-storage=1Gi")
 	pairs(&c.SystemReserved, "system-reserved", "what is kept for the rest of the system")
+	f.StringVar(&c.CPUPolicy, "cpu-manager-policy", c.CPUPolicy, "static: containers of Guaranteed pods with whole processors get them for themselves")
+	pairs(&c.CPUPolicyOptions, "cpu-manager-policy-options", "full-pcpus-only=true: whole cores only")
+	f.StringVar(&c.MemoryPolicy, "memory-manager-policy", c.MemoryPolicy, "Static: memory of Guaranteed pods comes from as few NUMA nodes as possible")
+	f.StringVar(&c.TopologyPolicy, "topology-manager-policy", c.TopologyPolicy, "how near to each other processors, memory and devices must be: none, best-effort, restricted or single-numa-node")
+	f.StringVar(&c.TopologyScope, "topology-manager-scope", c.TopologyScope, "of each container, or of all of a pod: container or pod")
+	f.StringVar(&c.ReservedCPUs, "reserved-cpus", c.ReservedCPUs, "processors that no container gets for itself: 0,2-3 (default: as many as are reserved)")
 	f.IntVar(&c.MaxPods, "max-pods", c.MaxPods, "how many pods run on this node at most")
 	f.Int64Var(&c.PodPidsLimit, "pod-max-pids", c.PodPidsLimit, "how many processes a pod may have (-1: as many as the machine)")
+	f.StringSliceVar(&c.AllowedSysctls, "allowed-unsafe-sysctls", c.AllowedSysctls, "sysctls that pods may set besides the safe ones: kernel.msg*,net.core.somaxconn")
 	duration(&c.ShutdownGrace, "shutdown-grace-period", "how long the machine's shutdown waits for pods to end (0: not at all); needs systemd-logind")
 	duration(&c.ShutdownGraceCritical, "shutdown-grace-period-critical-pods", "how much of it is for critical pods, which end last")
 }
@@ -113,6 +130,10 @@ func (c *KubeletConfig) eviction() *eviction.Config {
 	}
 }
 
+func (c *KubeletConfig) affinity() *affinity.Policies {
+	return &affinity.Policies{CPU: c.CPUPolicy, CPUOptions: c.CPUPolicyOptions, Memory: c.MemoryPolicy, Topology: c.TopologyPolicy, Scope: c.TopologyScope, ReservedCPUs: c.ReservedCPUs}
+}
+
 func (c *KubeletConfig) imageGC() *imagegc.Policy {
 	return &imagegc.Policy{HighPercent: c.ImageGCHigh, LowPercent: c.ImageGCLow, MinAge: c.ImageGCMinAge.Duration, MaxAge: c.ImageGCMaxAge.Duration}
 }
@@ -141,13 +162,13 @@ func (c *KubeletConfig) reserved() (corev1.ResourceList, error) {
 
 func (c *KubeletConfig) validate() error {
 	_, thresholds := eviction.Parse(*c.eviction())
-	_, reserved := c.reserved()
+	kept, reserved := c.reserved()
 	_, periods := shutdown.Periods(c.ShutdownGrace.Duration, c.ShutdownGraceCritical.Duration)
 	var more error
 	if c.MaxPods < 0 {
 		more = fmt.Errorf("max-pods: %d is not allowed: must not be negative", c.MaxPods)
 	}
-	return errors.Join(thresholds, c.imageGC().Validate(), reserved, periods, more)
+	return errors.Join(c.affinity().Validate(kept.Cpu().MilliValue()), thresholds, c.imageGC().Validate(), reserved, periods, more)
 }
 
 // apply fills what the kubelet's own configuration has of it. Validate was called.
@@ -155,7 +176,9 @@ func (c *KubeletConfig) apply(k *kubelet.Config) {
 	k.Eviction, k.ImageGC, k.MaxPods, k.PodPidsLimit = c.eviction(), c.imageGC(), c.MaxPods, c.PodPidsLimit
 	k.Node.Reserved, _ = c.reserved()
 	k.ShutdownPeriods, _ = shutdown.Periods(c.ShutdownGrace.Duration, c.ShutdownGraceCritical.Duration)
+	k.AllowedSysctls = c.AllowedSysctls
 	k.Login = connectLogin
+	k.Affinity = c.affinity()
 }
 
 // login is *logind.Conn in the words of the kubelet.

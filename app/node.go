@@ -15,6 +15,7 @@ import (
 	goruntime "runtime"
 	"sync/atomic"
 
+	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/informers"
@@ -210,6 +211,7 @@ func (w *worker) kubeletStage(after ...string) stage {
 		srv, err := server.New(server.Config{
 			Kubelet: k, Runtime: w.runtime, NodeName: w.config.NodeName, Listener: listener,
 			Certificate: w.serving, ClientCAs: w.clientCAs,
+			CheckpointDir: filepath.Join(w.config.kubeletDir(), "checkpoints"), Metrics: k.Metrics(prometheus.DefaultGatherer),
 			Tokens: server.TokenReviews(c), Authorizer: server.SubjectAccessReviews(c),
 			Log: w.log.With(base.KeyComponent, "kubelet"),
 		})
@@ -303,6 +305,7 @@ func (w *worker) newKubelet(ctx context.Context, c kubernetes.Interface) (*kubel
 		{Name: "pods of this node", Run: func(ctx context.Context) error { client.RunInformer(ctx, pods); return nil }},
 		{Name: "this node", Run: func(ctx context.Context) error { client.RunInformer(ctx, nodes); return nil }},
 		{Name: "volumes", Run: host.Run},
+		{Name: "device plug-ins", Run: made.RunDevicePlugins},
 		{Name: "volume sources", Run: func(ctx context.Context) error {
 			<-ctx.Done()
 			stop()

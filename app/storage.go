@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+	registerapi "k8s.io/kubelet/pkg/apis/pluginregistration/v1"
 
 	"github.com/periplus/periplus/base"
 	"github.com/periplus/periplus/controllers"
@@ -70,6 +71,7 @@ func (w *worker) storageParts(c kubernetes.Interface, k *kubelet.Kubelet, driver
 		Node: w.config.NodeName, Dir: filepath.Join(w.config.kubeletDir(), "plugins_registry"), Client: c, Drivers: drivers,
 		Builtin:    []registrar.Builtin{{Name: local.Name, NodeID: w.config.NodeName, TopologyKeys: []string{local.TopologyKey}}},
 		Registered: k.Registered(), NodeObject: k.Node, Log: log,
+		Others: map[string]registrar.Other{registerapi.DevicePlugin: k.DevicePlugins(), registerapi.DRAPlugin: k.ResourceDrivers()},
 	})
 	duties := sidecar.Controllers(sidecar.Config{Node: w.config.NodeName, Drivers: drivers, NodeObject: k.Node, Staged: volumes.Staged})
 	env := &controllers.Env{Client: c, Informers: w.shared(), Events: events, Journey: w.record, Log: log}

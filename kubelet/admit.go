@@ -2,6 +2,7 @@ package kubelet
 
 import (
 	"fmt"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	resourcehelper "k8s.io/component-helpers/resource"
@@ -23,10 +24,16 @@ func (k *Kubelet) admit(w *worker, pod *corev1.Pod) (reason, message string, ok 
 	if k.shutdown.Active() {
 		return shutdown.NotAdmitted, shutdown.NotAdmittedText, false
 	}
+	if reason, message, ok := admitSysctls(pod, k.cfg.AllowedSysctls); !ok {
+		return reason, message, false
+	}
 	if reason, message, ok := k.pressures.admits(pod); !ok {
 		return reason, message, false
 	}
 	if reason, message, ok := fits(node, k.admitted(w), pod); !ok {
+		return reason, message, false
+	}
+	if reason, message, ok := k.particular.admit(pod); !ok {
 		return reason, message, false
 	}
 	w.setAdmitted(pod)
@@ -108,7 +115,10 @@ func fitsResources(node *corev1.Node, others []*corev1.Pod, pod *corev1.Pod) (re
 		}
 	}
 	for name, q := range requests {
-		have := allocatable[name]
+		have, offered := allocatable[name]
+		if !offered && strings.Contains(string(name), "/") {
+			continue // whoever offers it is not there (yet), the scheduler knew it
+		}
 		u := used[name]
 		amount := func(v interface {
 			MilliValue() int64

@@ -17,6 +17,7 @@ import (
 
 	"github.com/periplus/periplus/cri"
 	"github.com/periplus/periplus/journey"
+	"github.com/periplus/periplus/kubelet/affinity"
 	"github.com/periplus/periplus/kubelet/eviction"
 	"github.com/periplus/periplus/kubelet/imagegc"
 	"github.com/periplus/periplus/kubelet/node"
@@ -84,11 +85,15 @@ type Config struct {
 	// Login tells. None: they end when the machine does.
 	ShutdownPeriods []shutdown.Period
 	Login           func() (shutdown.Login, error)
+	// Affinity gives containers processors and memory of their own; nil: none.
+	Affinity *affinity.Policies
 	// Observe replaces what is read of the machine, for tests.
 	Observe func() eviction.Observations
 
 	// MaxPods is how many pods run here at most. Default 110.
 	MaxPods int
+	// AllowedSysctls are names, or prefixes with a *, that pods may set besides the safe ones.
+	AllowedSysctls []string
 	// PodPidsLimit is how many processes a pod may have; it is told only, Cgroups sees to
 	// it. -1: as many as the machine.
 	PodPidsLimit int64

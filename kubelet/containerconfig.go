@@ -67,6 +67,9 @@ func (e *execution) containerConfig(ctx context.Context, c *corev1.Container, im
 	if c.Lifecycle != nil && c.Lifecycle.StopSignal != nil {
 		config.StopSignal = runtimeapi.Signal(runtimeapi.Signal_value[string(*c.Lifecycle.StopSignal)])
 	}
+	if err := k.particular.configure(ctx, pod, c, config); err != nil {
+		return nil, err
+	}
 	return config, ctx.Err()
 }
 

@@ -21,7 +21,11 @@
 // decision, execute.go, start.go and kill.go the deeds, status.go, phase.go and
 // conditions.go the report, statuswriter.go its way to the API.
 //
-// Children: env (environment variables), image (pulls and their back-off),
+// What the node is short of is looked at when its lease is renewed (pressure.go), what
+// containers get besides amounts is decided at admission (resourcesof.go).
+//
+// Children: eviction, imagegc and shutdown (making room, ending in time), devices, dra
+// and affinity (devices, claims, processors of one's own), env (environment variables), image (pulls and their back-off),
 // netcfg (DNS, /etc/hosts, host names), node (the Node object and its lease),
 // probe, server, and kubelettest, a runtime in memory for tests.
 package kubelet

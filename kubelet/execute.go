@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/periplus/periplus/base/metric"
 	"github.com/periplus/periplus/volume"
 )
 
@@ -42,6 +43,14 @@ func (w *worker) execute(ctx context.Context, pod *corev1.Pod, a actions) (again
 	}
 	if err := e.directories(); err != nil {
 		return 0, err
+	}
+	if a.createSandbox || a.starts() {
+		if err := w.k.particular.claims.Prepare(ctx, pod); err != nil {
+			if ctx.Err() == nil {
+				w.k.cfg.Events.Eventf(pod, corev1.EventTypeWarning, "FailedPrepareDynamicResources", "Failed to prepare dynamic resources: %v", err)
+			}
+			return 0, err
+		}
 	}
 	if len(a.resize) > 0 {
 		if err := e.resizeAll(ctx, a.resize); err != nil {
@@ -155,14 +164,18 @@ func (e *execution) sandbox(ctx context.Context, a actions) error {
 	handler, err := e.runtimeHandler(ctx)
 	var resp *runtimeapi.RunPodSandboxResponse
 	if err == nil {
+		run := time.Now()
 		resp, err = w.k.cfg.Runtime.RunPodSandbox(ctx, &runtimeapi.RunPodSandboxRequest{Config: e.config, RuntimeHandler: handler})
+		w.k.metrics.sandbox.Of(metric.Labels{handler}).Observe(time.Since(run).Seconds())
 	}
 	if err != nil {
+		w.k.metrics.sandboxErrors.Of(metric.Labels{handler}).Inc()
 		if ctx.Err() == nil {
 			w.k.cfg.Events.Eventf(e.pod, corev1.EventTypeWarning, "FailedCreatePodSandBox", "Failed to create pod sandbox: %v", err)
 		}
 		return fmt.Errorf("failed to create pod sandbox: %w", err)
 	}
+	w.k.metrics.startedPods.Of(metric.Labels{}).Inc()
 	e.box = &sandbox{id: resp.PodSandboxId, attempt: a.attempt}
 	if err := w.k.inspectSandbox(ctx, e.box); err != nil {
 		return err

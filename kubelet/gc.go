@@ -95,6 +95,7 @@ func (k *Kubelet) reapOrphans(ctx context.Context) {
 		known[string(uid)] = true
 	}
 	k.reapDirs(ctx, known)
+	k.particular.keep(ctx, func(uid types.UID) bool { return known[string(uid)] })
 }
 
 // reap ends a pod of which nothing but its UID is known.
@@ -130,6 +131,10 @@ func (k *Kubelet) tryReap(ctx context.Context, uid types.UID) error {
 			return err
 		}
 	}
+	if err := k.particular.claims.Unprepare(ctx, uid); err != nil {
+		return err
+	}
+	k.particular.free(uid)
 	if k.cfg.Cgroups != nil {
 		if err := k.cfg.Cgroups.Remove(uid); err != nil {
 			return err

@@ -37,6 +37,8 @@ type Kubelet struct {
 	probes      *probe.Prober
 	pressures   *pressures
 	shutdown    *shutdown.Shutdown
+	particular  *particular
+	metrics     *metrics
 
 	ctx   context.Context // of Run
 	tasks sync.WaitGroup  // workers and status writers
@@ -81,6 +83,7 @@ func New(cfg Config) (*Kubelet, error) {
 	}
 	nc.NetworkReady = k.setNetworkReady
 	nc.Problems = k.problems
+	nc.Devices = func() (capacity, allocatable corev1.ResourceList) { return k.particular.devices.Capacity() }
 	nc.Withheld = k.withheld
 	nc.Tick = func(ctx context.Context) { k.pressures.begin(ctx) }
 	nc.Pressure = func() []corev1.NodeConditionType { return k.pressures.Conditions() }
@@ -89,8 +92,12 @@ func New(cfg Config) (*Kubelet, error) {
 		return nil, err
 	}
 	k.node = n
+	k.metrics = newMetrics(k)
 	k.probes = newProber(k)
 	k.shutdown = newShutdown(k)
+	if k.particular, err = newParticular(k); err != nil {
+		return nil, err
+	}
 	if k.pressures, err = newPressures(k); err != nil {
 		return nil, err
 	}
@@ -117,6 +124,7 @@ func (k *Kubelet) Run(ctx context.Context) error {
 	)
 	cancel()
 	k.probes.Close()
+	k.particular.claims.Close()
 	k.mu.Lock()
 	for _, w := range k.workers {
 		w.stopTimers()
@@ -273,6 +281,7 @@ func (k *Kubelet) wakeAll() {
 func (k *Kubelet) forget(w *worker) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	k.metrics.forget(w.uid)
 	if k.workers[w.uid] == w {
 		delete(k.workers, w.uid)
 	}

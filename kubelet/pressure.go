@@ -13,6 +13,7 @@ import (
 	statsv1alpha1 "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
 
 	"github.com/periplus/periplus/base"
+	"github.com/periplus/periplus/base/metric"
 	"github.com/periplus/periplus/kubelet/eviction"
 	"github.com/periplus/periplus/kubelet/imagegc"
 	"github.com/periplus/periplus/linux/machine"
@@ -62,7 +63,7 @@ func newPressures(k *Kubelet) (*pressures, error) {
 				f, err := pressure.ReadFilesystem(p.imageFs(ctx))
 				return int64(f.Capacity), int64(f.Available), err //nolint:gosec // smaller than 2^63
 			},
-			Event: k.node.Event, Removed: k.node.Changed, Log: k.log,
+			Event: k.node.Event, Removed: k.node.Changed, Count: func(why string) { k.metrics.images.Of(metric.Labels{why}).Inc() }, Log: k.log,
 		})
 		if err != nil {
 			return nil, err
@@ -250,7 +251,7 @@ func (p *pressures) overLimit(ctx context.Context) (any bool) {
 		if !ok {
 			continue
 		}
-		if message, over := eviction.OverLimit(pod, st, p.layout(ctx)); over && p.evict(w, pod, 1, message, nil, false) {
+		if message, over := eviction.OverLimit(pod, st, p.layout(ctx)); over && p.evict(w, pod, 1, message, nil, "ephemeralstoragelimit") {
 			any = true
 		}
 	}
@@ -299,7 +300,7 @@ func (p *pressures) relieve(ctx context.Context, act []eviction.Threshold, o evi
 			grace = min(int64(p.config.MaxPodGrace/time.Second), graceOf(pod))
 		}
 		message, annotations := eviction.Message(name, pod, stats, act, o)
-		if p.evict(workers[pod.UID], pod, grace, message, annotations, true) {
+		if p.evict(workers[pod.UID], pod, grace, message, annotations, t.Signal) {
 			return
 		}
 	}
@@ -322,19 +323,20 @@ func (p *pressures) reclaimDisk(ctx context.Context, s eviction.Signal) bool {
 }
 
 // evict ends a pod, unless it is one that the node cannot do without.
-func (p *pressures) evict(w *worker, pod *corev1.Pod, grace int64, message string, annotations map[string]string, disrupted bool) bool {
+func (p *pressures) evict(w *worker, pod *corev1.Pod, grace int64, message string, annotations map[string]string, signal eviction.Signal) bool {
 	if isCritical(pod) {
 		p.k.log.Warn("a critical pod cannot be evicted", base.KeyPod, pod.Namespace+"/"+pod.Name)
 		return false
 	}
 	c := cause{phase: corev1.PodFailed, reason: eviction.Reason, message: message, grace: &grace}
-	if disrupted {
+	if signal.Resource() != "" {
 		c.condition = &corev1.PodCondition{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue,
 			Reason: corev1.PodReasonTerminationByKubelet, Message: message, ObservedGeneration: pod.Generation}
 	}
 	if !w.end(c) {
 		return false
 	}
+	p.k.metrics.evictions.Of(metric.Labels{string(signal)}).Inc()
 	p.k.cfg.Events.AnnotatedEventf(pod, annotations, corev1.EventTypeWarning, eviction.Reason, "%s", message)
 	p.k.log.Info("a pod is evicted", base.KeyPod, pod.Namespace+"/"+pod.Name, base.KeyUID, pod.UID, "why", message)
 	p.mu.Lock()

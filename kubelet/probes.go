@@ -12,6 +12,7 @@ import (
 func newProber(k *Kubelet) *probe.Prober {
 	p := probe.New(probe.Config{
 		Exec:  k.cfg.Runtime,
+		Count: k.metrics.probe,
 		Log:   k.log,
 		Since: time.Now(),
 		Event: func(pod *corev1.Pod, container, eventType, reason, message string) {

@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/tools/reference"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/periplus/periplus/base/metric"
 	"github.com/periplus/periplus/kubelet/image"
 )
 
@@ -140,7 +141,9 @@ func (w *worker) noteBackOff(key string) {
 // reason that goes with err.
 func (e *execution) run(ctx context.Context, c *corev1.Container, img image.Result) (reason string, err error) {
 	k := e.w.k
+	k.metrics.startedContainers.Of(metric.Labels{kindOf(e.pod, c.Name)}).Inc()
 	fail := func(reason string, err error) (string, error) {
+		k.metrics.containerErrors.Of(metric.Labels{kindOf(e.pod, c.Name), reason}).Inc()
 		if ctx.Err() == nil {
 			k.containerEvent(e.pod, c.Name, corev1.EventTypeWarning, "Failed", "Error: "+rpcMessage(err))
 		}

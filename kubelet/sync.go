@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/periplus/periplus/base"
+	"github.com/periplus/periplus/base/metric"
 	"github.com/periplus/periplus/journey"
 )
 
@@ -135,6 +136,7 @@ func (w *worker) begin(pod *corev1.Pod) {
 		w.step(pod, "seen by the kubelet", s.startTime, nil)
 	}
 	if reason, message, ok := w.k.admit(w, pod); !ok {
+		w.k.metrics.rejections.Of(metric.Labels{reason}).Inc()
 		w.k.cfg.Events.Event(pod, corev1.EventTypeWarning, reason, message)
 		s.terminating = true
 		s.cause = cause{phase: corev1.PodFailed, reason: reason, message: "Pod was rejected: " + message, rejected: true}
@@ -187,6 +189,9 @@ func (w *worker) publish(pod *corev1.Pod, status *corev1.PodStatus) {
 	w.noteReady(pod, status)
 	if !w.state.readyNoted && conditionTrue(status, corev1.PodReady) {
 		w.state.readyNoted = true
+		if !conditionTrue(&pod.Status, corev1.PodReady) {
+			w.k.metrics.podStart.Of(metric.Labels{}).Observe(time.Since(w.state.startTime).Seconds())
+		}
 		if !conditionTrue(&pod.Status, corev1.PodReady) {
 			w.step(pod, journey.StepReady, time.Now(), nil)
 		}

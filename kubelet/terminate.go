@@ -83,6 +83,10 @@ func (w *worker) release(ctx context.Context) error {
 		}
 	}
 	w.state.mounts = nil
+	if err := w.k.particular.claims.Unprepare(ctx, w.uid); err != nil {
+		return err
+	}
+	w.k.particular.free(w.uid)
 	if w.k.cfg.Cgroups != nil {
 		return w.k.cfg.Cgroups.Remove(w.uid)
 	}

@@ -25,10 +25,10 @@ func (w *worker) share(rt *podRuntime) {
 	if s := rt.current(); s != nil && s.ready {
 		w.boxID = s.id
 	}
-	w.live = map[string]bool{}
+	w.live, w.liveByName = map[string]bool{}, map[string]string{}
 	for _, c := range rt.containers {
 		if c.running() {
-			w.live[c.id] = true
+			w.live[c.id], w.liveByName[c.name] = true, c.id
 		}
 	}
 	for id, ch := range w.exits {
@@ -183,15 +183,6 @@ func (w *worker) exit(id string) <-chan struct{} {
 		w.exits[id] = make(chan struct{})
 	}
 	return w.exits[id]
-}
-
-// Configuration is the part of the configuration that people look up.
-func (k *Kubelet) Configuration() any {
-	return map[string]any{"kubeletconfig": map[string]any{
-		"kind": "KubeletConfiguration", "apiVersion": "kubelet.config.k8s.io/v1beta1",
-		"clusterDNS": k.cfg.ClusterDNS, "clusterDomain": k.cfg.ClusterDomain, "maxPods": k.cfg.MaxPods,
-		"staticPodPath": k.cfg.StaticPodPath, "podLogsDir": k.cfg.LogDir, "resolvConf": k.cfg.ResolvConf,
-	}}
 }
 
 // errNoNode is returned by Healthy before the node is registered.

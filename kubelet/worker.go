@@ -38,6 +38,7 @@ type worker struct {
 	endings      []chan struct{}          // to be closed when nothing of the pod runs any more
 	waitsForRoom bool                     // a resize is deferred until another pod goes
 	boxID        string                   // the ready sandbox
+	liveByName   map[string]string        // running containers by name; replaced, never changed
 	live         map[string]bool          // running containers
 	exits        map[string]chan struct{} // closed when the container ends
 
@@ -163,7 +164,9 @@ func (w *worker) loop() {
 		pod, removed := w.pod, w.removed
 		w.mu.Unlock()
 
+		began, first := time.Now(), !w.state.begun
 		again, done := w.guarded(ctx, pod, removed)
+		w.k.metrics.synced(first, began)
 
 		w.mu.Lock()
 		interrupted := ctx.Err() != nil

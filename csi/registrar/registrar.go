@@ -44,6 +44,14 @@ type Config struct {
 	Registered <-chan struct{}
 	NodeObject func() *corev1.Node
 	Log        *slog.Logger
+	// Others take plug-ins of other types, by type.
+	Others map[string]Other
+}
+
+// An Other takes plug-ins that are not storage drivers.
+type Other interface {
+	Add(ctx context.Context, name, endpoint string, versions []string) error
+	Drop(name, endpoint string)
 }
 
 // A Registrar keeps the drivers of a node.
@@ -57,6 +65,9 @@ type registration struct {
 	socket string
 	name   string
 	driver *csi.Driver
+
+	other    Other // instead of driver
+	endpoint string
 }
 
 // New returns a Registrar that does nothing until Run.
@@ -162,24 +173,30 @@ func (r *Registrar) come(ctx context.Context, socket string) {
 		r.config.Log.Warn("a registration socket does not answer", base.KeyPath, socket, base.KeyError, err)
 		return
 	}
-	if info.Type != registerapi.CSIPlugin {
-		return // devices are another room's
+	other := r.config.Others[info.Type]
+	if info.Type != registerapi.CSIPlugin && other == nil {
+		return // nobody here knows what to do with it
 	}
 	endpoint := info.Endpoint
 	if endpoint == "" {
 		endpoint = socket
 	}
-	driver, err := r.register(ctx, info.Name, endpoint)
+	var driver *csi.Driver
+	if other != nil {
+		err = other.Add(ctx, info.Name, endpoint, info.SupportedVersions)
+	} else {
+		driver, err = r.register(ctx, info.Name, endpoint)
+	}
 	status := &registerapi.RegistrationStatus{PluginRegistered: err == nil}
 	if err != nil {
 		status.Error = err.Error()
-		r.config.Log.Warn("a storage driver could not be registered", base.KeyName, info.Name, base.KeyError, err)
+		r.config.Log.Warn("a plug-in could not be registered", base.KeyName, info.Name, base.KeyError, err)
 	} else {
-		r.known[socket] = &registration{socket: socket, name: info.Name, driver: driver}
-		r.config.Log.Info("storage driver registered", base.KeyName, info.Name, base.KeyPath, endpoint)
+		r.known[socket] = &registration{socket: socket, name: info.Name, driver: driver, other: other, endpoint: endpoint}
+		r.config.Log.Info("plug-in registered", base.KeyKind, info.Type, base.KeyName, info.Name, base.KeyPath, endpoint)
 	}
 	if _, err := plugin.NotifyRegistrationStatus(ctx, status); err != nil {
-		r.config.Log.Warn("a storage driver was not told about its registration", base.KeyName, info.Name, base.KeyError, err)
+		r.config.Log.Warn("a plug-in was not told about its registration", base.KeyName, info.Name, base.KeyError, err)
 	}
 }
 
@@ -210,6 +227,10 @@ func (r *Registrar) gone(ctx context.Context, socket string) {
 		return
 	}
 	delete(r.known, socket)
+	if known.other != nil {
+		known.other.Drop(known.name, known.endpoint)
+		return
+	}
 	r.config.Drivers.Deregister(known.name, known.driver)
 	if err := r.keep(ctx, without(known.name)); err != nil {
 		r.config.Log.Warn("a storage driver that is gone is still announced", base.KeyName, known.name, base.KeyError, err)

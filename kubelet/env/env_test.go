@@ -53,6 +53,8 @@ func TestMake(t *testing.T) {
 	}{
 		{name: "order and later definitions win",
 			env: []corev1.EnvVar{{Name: "A", Value: "1"}, {Name: "B", Value: "$(A)$(C)"}, {Name: "C", Value: "3"}, {Name: "A", Value: "4"}}, want: "A=4 B=1$(C) C=3"},
+		{name: "characters of several bytes",
+			env: []corev1.EnvVar{{Name: "A", Value: "ü€"}, {Name: "B", Value: "→$(A)←$ä$$(A)$(Ω)$€"}}, want: "A=ü€ B=→ü€←$ä$(A)$(Ω)$€"},
 		{name: "config map and prefix", from: []corev1.EnvFromSource{{Prefix: "P_", ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: ref("cm")}}}, want: "P_a=1 P_b=2"},
 		{name: "optional", from: []corev1.EnvFromSource{{SecretRef: &corev1.SecretEnvSource{LocalObjectReference: ref("none"), Optional: &yes}}}},
 		{name: "missing", from: []corev1.EnvFromSource{{SecretRef: &corev1.SecretEnvSource{LocalObjectReference: ref("none")}}}, wantErr: `secrets "none" not found`},

@@ -72,6 +72,8 @@ type Config struct {
 	Disk func(context.Context) (capacity, available int64, err error)
 	// Event is told what the node's owner should know.
 	Event func(kind, reason, message string)
+	// Count, if not nil, is told why each image was removed: space or age.
+	Count func(why string)
 	// Removed is called after images were removed.
 	Removed func()
 	Log     *slog.Logger
@@ -279,6 +281,9 @@ func (c *Collector) removeLocked(ctx context.Context, i candidate, why string) e
 		return fmt.Errorf("image %s: %w", i.id, err)
 	}
 	delete(c.records, i.id)
+	if c.cfg.Count != nil {
+		c.cfg.Count(why)
+	}
 	c.cfg.Log.Info("an unused image is removed", base.KeyImage, i.id, "bytes", i.size, "reason", why)
 	return nil
 }

@@ -56,6 +56,9 @@ type Execer interface {
 // Config of a Prober.
 type Config struct {
 	Exec Execer
+	// Count, if not nil, is told of every probe: successful, failed, or unknown if it
+	// could not be carried out.
+	Count func(pod *corev1.Pod, container string, kind Kind, result string)
 	// Changed, if not nil, is called after a result has changed, from the prober's
 	// goroutines, in order for one probe. It must not block for long.
 	Changed func(Update)

@@ -93,6 +93,9 @@ func (w *worker) stop() {
 	}
 }
 
+// outcomes are results as upstream counts them.
+var outcomes = [...]string{Unknown: "unknown", Success: "successful", Failure: "failed"}
+
 // fire runs one probe, tells of a change, and sets the timer for the next.
 func (w *worker) fire() {
 	p := w.p
@@ -107,6 +110,9 @@ func (w *worker) fire() {
 	p.mu.Unlock()
 
 	result, message, err := p.ask(w.ctx, &c, w.kind, w.spec)
+	if p.config.Count != nil && w.ctx.Err() == nil {
+		p.config.Count(c.pod, c.spec.Name, w.kind, outcomes[result])
+	}
 
 	p.mu.Lock()
 	var update *Update

@@ -46,6 +46,7 @@ type Runtime interface {
 	ExecSync(context.Context, *runtimeapi.ExecSyncRequest) (*runtimeapi.ExecSyncResponse, error)
 	Exec(context.Context, *runtimeapi.ExecRequest) (*runtimeapi.ExecResponse, error)
 	Attach(context.Context, *runtimeapi.AttachRequest) (*runtimeapi.AttachResponse, error)
+	CheckpointContainer(context.Context, *runtimeapi.CheckpointContainerRequest) (*runtimeapi.CheckpointContainerResponse, error)
 	PortForward(context.Context, *runtimeapi.PortForwardRequest) (*runtimeapi.PortForwardResponse, error)
 }
 
@@ -68,6 +69,8 @@ type Config struct {
 	// Authorizer decides on resource "nodes" with upstream's sub-resources; see SubjectAccessReviews.
 	// Members of system:masters are let through without it.
 	Authorizer authorizer.UnconditionalAuthorizer
+	// CheckpointDir is where checkpoints of containers are written.
+	CheckpointDir string
 	// Metrics serves /metrics and what is below it, if not nil.
 	Metrics http.Handler
 	// Log defaults to slog.Default().

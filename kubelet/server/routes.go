@@ -27,6 +27,8 @@ func (s *Server) newRoutes() http.Handler {
 	handle("GET /stats/summary", s.summary)
 	handle("POST /stats/summary", s.summary)
 	handle("GET /metrics/resource", s.resourceMetrics)
+	handle("GET /metrics/cadvisor", s.cadvisorMetrics)
+	handle("POST /checkpoint/{namespace}/{pod}/{container}", s.checkpoint)
 	if s.config.Metrics != nil {
 		mux.Handle("GET /metrics", s.config.Metrics)
 		mux.Handle("GET /metrics/", s.config.Metrics)

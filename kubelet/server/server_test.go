@@ -23,6 +23,8 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -49,6 +51,9 @@ func (n *node) Pod(namespace, name string) (*corev1.Pod, bool) {
 }
 func (n *node) RunningPods(context.Context) ([]*corev1.Pod, error) {
 	return nil, errors.New("no runtime")
+}
+func (n *node) CheckpointContainer(context.Context, *runtimeapi.CheckpointContainerRequest) (*runtimeapi.CheckpointContainerResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method CheckpointContainer not implemented")
 }
 func (n *node) SandboxID(types.UID) (string, bool) { return "sandbox", true }
 func (n *node) Exited(string) <-chan struct{} {
