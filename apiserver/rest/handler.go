@@ -176,7 +176,7 @@ func (s *Server) List(gvr schema.GroupVersionResource, namespace string) ([]runt
 		prefix += namespace + "/"
 	}
 	var out []runtime.Object
-	o.Cache.Snapshot().Each(prefix, "", func(obj *cacher.Object) bool {
+	o.Cache.Scan(prefix, func(obj *cacher.Object) bool {
 		out = append(out, obj.Obj)
 		return true
 	})

@@ -67,7 +67,7 @@ func dataSource(e *errorList, group *string, kind, name string, anyGroup bool, a
 		return
 	}
 	if !anyGroup {
-		e.invalidAll(at.Child("apiGroup"), *group, validation.IsDNS1123Subdomain(*group))
+		invalidChild(e, at, "apiGroup", *group, validation.IsDNS1123Subdomain(*group))
 	}
 }
 
@@ -122,7 +122,7 @@ func PersistentVolumeSpec(spec *corev1.PersistentVolumeSpec, name string, at *fi
 		e.add(PositiveQuantity(spec.Capacity[r], capacity.Key(string(r)))...)
 	}
 	if p := spec.PersistentVolumeReclaimPolicy; p != "" {
-		oneOf(&e, at.Child("persistentVolumeReclaimPolicy"), p, corev1.PersistentVolumeReclaimDelete, corev1.PersistentVolumeReclaimRecycle, corev1.PersistentVolumeReclaimRetain)
+		oneOfChild(&e, at, "persistentVolumeReclaimPolicy", p, corev1.PersistentVolumeReclaimDelete, corev1.PersistentVolumeReclaimRecycle, corev1.PersistentVolumeReclaimRetain)
 	}
 	if na := spec.NodeAffinity; na != nil {
 		if na.Required == nil {
@@ -366,4 +366,12 @@ func secretReference(e *errorList, ref *corev1.SecretReference, at *field.Path) 
 	} else {
 		e.add(DNSLabel(ref.Namespace, at.Child("namespace"))...)
 	}
+}
+
+// A volumeKind is one member of the PersistentVolumeSource union, of one volume.
+type volumeKind struct {
+	present bool
+	field   string // the path of "more than 1" errors
+	check   func(e *errorList, at *field.Path)
+	checkAt string // the path of the check, when upstream's differs
 }

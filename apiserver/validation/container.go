@@ -47,8 +47,10 @@ func (c *podSpecCheck) initContainers(at *field.Path) {
 		c.container(ctr, p)
 		c.containerRestart(ctr, true, p)
 		sidecar := ctr.RestartPolicy != nil && *ctr.RestartPolicy == corev1.ContainerRestartPolicyAlways
-		if ctr.Name != "" && seen.seen(ctr.Name) {
+		if seen[ctr.Name] {
 			c.duplicate(p.Child("name"), ctr.Name)
+		} else if ctr.Name != "" {
+			seen[ctr.Name] = true // one without a name is told of if another container has none
 		}
 		c.hostPortConflicts(ctr, at.Index(0), names{})
 		if sidecar {
@@ -130,31 +132,45 @@ func (c *podSpecCheck) container(ctr *corev1.Container, at *field.Path) {
 	if ctr.Name == "" {
 		c.required(at.Child("name"), "")
 	} else {
-		c.add(DNSLabel(ctr.Name, at.Child("name"))...)
+		invalidChild(&c.errorList, at, "name", ctr.Name, validation.IsDNS1123Label(ctr.Name))
 	}
 	if ctr.Image == "" {
 		c.required(at.Child("image"), "")
 	}
-	oneOf(&c.errorList, at.Child("terminationMessagePolicy"), ctr.TerminationMessagePolicy,
+	oneOfChild(&c.errorList, at, "terminationMessagePolicy", ctr.TerminationMessagePolicy,
 		corev1.TerminationMessageReadFile, corev1.TerminationMessageFallbackToLogsOnError)
 	containerPorts(&c.errorList, ctr.Ports, at.Child("ports"))
 	environment(&c.errorList, ctr.Env, at.Child("env"))
-	environmentFrom(&c.errorList, ctr.EnvFrom, at.Child("envFrom"))
+	if len(ctr.EnvFrom) > 0 {
+		environmentFrom(&c.errorList, ctr.EnvFrom, at.Child("envFrom"))
+	}
 	c.mounts(ctr, at.Child("volumeMounts"))
-	c.devices(ctr, at.Child("volumeDevices"))
-	oneOf(&c.errorList, at.Child("imagePullPolicy"), ctr.ImagePullPolicy, corev1.PullAlways, corev1.PullIfNotPresent, corev1.PullNever)
+	if len(ctr.VolumeDevices) > 0 {
+		c.devices(ctr, at.Child("volumeDevices"))
+	}
+	oneOfChild(&c.errorList, at, "imagePullPolicy", ctr.ImagePullPolicy, corev1.PullAlways, corev1.PullIfNotPresent, corev1.PullNever)
 	c.add(requirements(&ctr.Resources, ContainerResourceName, c.claims, at.Child("resources"))...)
-	c.resizePolicies(ctr.ResizePolicy, at.Child("resizePolicy"))
-	containerSecurity(&c.errorList, ctr.SecurityContext, at.Child("securityContext"), c.hostUsers)
+	if len(ctr.ResizePolicy) > 0 {
+		c.resizePolicies(ctr.ResizePolicy, at.Child("resizePolicy"))
+	}
+	if ctr.SecurityContext != nil {
+		containerSecurity(&c.errorList, ctr.SecurityContext, at.Child("securityContext"), c.hostUsers)
+	}
 }
 
 func (c *podSpecCheck) lifecycleAndProbes(ctr *corev1.Container, at *field.Path) {
 	if ctr.Lifecycle != nil {
 		lifecycle(&c.errorList, ctr.Lifecycle, c.spec.TerminationGracePeriodSeconds, at.Child("lifecycle"))
 	}
-	livenessProbe(&c.errorList, ctr.LivenessProbe, at.Child("livenessProbe"))
-	readinessProbe(&c.errorList, ctr.ReadinessProbe, at.Child("readinessProbe"))
-	livenessProbe(&c.errorList, ctr.StartupProbe, at.Child("startupProbe"))
+	if ctr.LivenessProbe != nil {
+		livenessProbe(&c.errorList, ctr.LivenessProbe, at.Child("livenessProbe"))
+	}
+	if ctr.ReadinessProbe != nil {
+		readinessProbe(&c.errorList, ctr.ReadinessProbe, at.Child("readinessProbe"))
+	}
+	if ctr.StartupProbe != nil {
+		livenessProbe(&c.errorList, ctr.StartupProbe, at.Child("startupProbe"))
+	}
 }
 
 // containerRestart checks a container's own restart policy and its rules (KEP-5307).
@@ -196,7 +212,7 @@ func containerPorts(e *errorList, ports []corev1.ContainerPort, at *field.Path) 
 		p := at.Index(i)
 		if port.Name != "" {
 			if bad := validation.IsValidPortName(port.Name); len(bad) > 0 {
-				e.invalidAll(p.Child("name"), port.Name, bad)
+				invalidChild(e, p, "name", port.Name, bad)
 			} else if seen.seen(port.Name) {
 				e.duplicate(p.Child("name"), port.Name)
 			}
@@ -204,12 +220,12 @@ func containerPorts(e *errorList, ports []corev1.ContainerPort, at *field.Path) 
 		if port.ContainerPort == 0 {
 			e.required(p.Child("containerPort"), "")
 		} else {
-			e.invalidAll(p.Child("containerPort"), port.ContainerPort, validation.IsValidPortNum(int(port.ContainerPort)))
+			invalidChild(e, p, "containerPort", port.ContainerPort, validation.IsValidPortNum(int(port.ContainerPort)))
 		}
 		if port.HostPort != 0 {
-			e.invalidAll(p.Child("hostPort"), port.HostPort, validation.IsValidPortNum(int(port.HostPort)))
+			invalidChild(e, p, "hostPort", port.HostPort, validation.IsValidPortNum(int(port.HostPort)))
 		}
-		oneOf(e, p.Child("protocol"), port.Protocol, protocols...)
+		oneOfChild(e, p, "protocol", port.Protocol, protocols...)
 	}
 }
 
@@ -260,7 +276,9 @@ func (c *podSpecCheck) mounts(ctr *corev1.Container, at *field.Path) {
 		if slices.ContainsFunc(ctr.VolumeDevices, func(d corev1.VolumeDevice) bool { return d.Name == m.Name }) {
 			c.invalid(p.Child("name"), m.Name, "must not already exist in volumeDevices")
 		}
-		if slices.ContainsFunc(ctr.VolumeDevices, func(d corev1.VolumeDevice) bool { return d.DevicePath == m.MountPath }) {
+		if slices.ContainsFunc(ctr.VolumeDevices, func(d corev1.VolumeDevice) bool {
+			return d.DevicePath == m.MountPath && lastDevice(ctr, d.Name) == m.MountPath
+		}) {
 			c.invalid(p.Child("mountPath"), m.MountPath, "must not already exist as a path in volumeDevices")
 		}
 		if m.SubPath != "" {
@@ -299,6 +317,17 @@ func (c *podSpecCheck) propagation(m *corev1.VolumeMount, ctr *corev1.Container,
 			c.forbidden(p, "may only be specified when mountPropagation is None or not specified")
 		}
 	}
+}
+
+// lastDevice returns the path of the last of a container's devices that has a name: of two
+// with one name only that one counts.
+func lastDevice(ctr *corev1.Container, name string) (path string) {
+	for _, d := range ctr.VolumeDevices {
+		if d.Name == name {
+			path = d.DevicePath
+		}
+	}
+	return path
 }
 
 func (c *podSpecCheck) devices(ctr *corev1.Container, at *field.Path) {

@@ -30,7 +30,7 @@ func environment(e *errorList, vars []corev1.EnvVar, at *field.Path) {
 		if v.Name == "" {
 			e.required(p.Child("name"), "")
 		} else {
-			e.invalidAll(p.Child("name"), v.Name, validation.IsRelaxedEnvVarName(v.Name))
+			invalidChild(e, p, "name", v.Name, validation.IsRelaxedEnvVarName(v.Name))
 		}
 		if v.ValueFrom != nil {
 			valueFrom(e, v, p.Child("valueFrom"))
@@ -71,19 +71,19 @@ func valueFrom(e *errorList, v *corev1.EnvVar, at *field.Path) {
 }
 
 func keyRef(e *errorList, name, key string, at *field.Path) {
-	e.invalidAll(at.Child("name"), name, apivalidation.NameIsDNSSubdomain(name, false))
+	invalidChild(e, at, "name", name, apivalidation.NameIsDNSSubdomain(name, false))
 	if key == "" {
 		e.required(at.Child("key"), "")
 		return
 	}
-	e.invalidAll(at.Child("key"), key, validation.IsConfigMapKey(key))
+	invalidChild(e, at, "key", key, validation.IsConfigMapKey(key))
 }
 
 func fileKeyRef(e *errorList, ref *corev1.FileKeySelector, at *field.Path) {
 	if ref.Key == "" {
 		e.required(at.Child("key"), "")
 	} else {
-		e.invalidAll(at.Child("key"), ref.Key, validation.IsRelaxedEnvVarName(ref.Key))
+		invalidChild(e, at, "key", ref.Key, validation.IsRelaxedEnvVarName(ref.Key))
 	}
 	if ref.VolumeName == "" {
 		e.required(at.Child("volumeName"), "")
@@ -101,7 +101,7 @@ func environmentFrom(e *errorList, sources []corev1.EnvFromSource, at *field.Pat
 	for i := range sources {
 		s, p := &sources[i], at.Index(i)
 		if s.Prefix != "" {
-			e.invalidAll(p.Child("prefix"), s.Prefix, validation.IsRelaxedEnvVarName(s.Prefix))
+			invalidChild(e, p, "prefix", s.Prefix, validation.IsRelaxedEnvVarName(s.Prefix))
 		}
 		n := 0
 		check := func(name, child string) {

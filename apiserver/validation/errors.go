@@ -51,6 +51,27 @@ func oneOfOrEmpty[T ~string](e *errorList, path *field.Path, value T, supported 
 	}
 }
 
+// Most fields are as they should be: of a field named to one of the following its path is
+// made when there is an error to tell of.
+
+func oneOfChild[T ~string](e *errorList, at *field.Path, name string, value T, supported ...T) {
+	if !slices.Contains(supported, value) {
+		oneOf(e, at.Child(name), value, supported...)
+	}
+}
+
+func invalidChild[T any](e *errorList, at *field.Path, name string, value T, messages []string) {
+	if len(messages) > 0 {
+		e.invalidAll(at.Child(name), value, messages)
+	}
+}
+
+func (e *errorList) nonnegativeChild(at *field.Path, name string, value int64) {
+	if value < 0 {
+		e.nonnegative(at.Child(name), value)
+	}
+}
+
 // names remembers names to find duplicates.
 type names map[string]bool
 

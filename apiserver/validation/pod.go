@@ -56,7 +56,7 @@ func (c *podSpecCheck) metadataAndSpec() {
 		}
 	}
 	if grace := c.spec.TerminationGracePeriodSeconds; grace != nil {
-		c.nonnegative(spec.Child("terminationGracePeriodSeconds"), *grace)
+		c.nonnegativeChild(spec, "terminationGracePeriodSeconds", *grace)
 	}
 	for i := range c.spec.Containers {
 		c.imageSpace(&c.spec.Containers[i], spec.Child("containers").Index(i))

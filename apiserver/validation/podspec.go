@@ -64,31 +64,51 @@ func (c *podSpecCheck) check(at *field.Path) {
 		c.required(at.Child("terminationGracePeriodSeconds"), "")
 	}
 	c.volumes(at.Child("volumes"))
-	c.resourceClaims(at.Child("resourceClaims"))
+	if len(s.ResourceClaims) > 0 {
+		c.resourceClaims(at.Child("resourceClaims"))
+	}
 	c.containers(at.Child("containers"))
-	c.initContainers(at.Child("initContainers"))
-	c.ephemeralContainers(at.Child("ephemeralContainers"))
+	if len(s.InitContainers) > 0 {
+		c.initContainers(at.Child("initContainers"))
+	}
+	if len(s.EphemeralContainers) > 0 {
+		c.ephemeralContainers(at.Child("ephemeralContainers"))
+	}
 	c.add(podLevel(s, c.claims, at)...)
-	c.hostNetworkPorts(at.Child("containers"))
-	oneOf(e, at.Child("restartPolicy"), s.RestartPolicy, corev1.RestartPolicyAlways, corev1.RestartPolicyOnFailure, corev1.RestartPolicyNever)
-	oneOf(e, at.Child("dnsPolicy"), s.DNSPolicy, corev1.DNSClusterFirstWithHostNet, corev1.DNSClusterFirst, corev1.DNSDefault, corev1.DNSNone)
-	c.add(metav1validation.ValidateLabels(s.NodeSelector, at.Child("nodeSelector"))...)
+	if s.HostNetwork {
+		c.hostNetworkPorts(at.Child("containers"))
+	}
+	oneOfChild(e, at, "restartPolicy", s.RestartPolicy, corev1.RestartPolicyAlways, corev1.RestartPolicyOnFailure, corev1.RestartPolicyNever)
+	oneOfChild(e, at, "dnsPolicy", s.DNSPolicy, corev1.DNSClusterFirstWithHostNet, corev1.DNSClusterFirst, corev1.DNSDefault, corev1.DNSNone)
+	if len(s.NodeSelector) > 0 {
+		c.add(metav1validation.ValidateLabels(s.NodeSelector, at.Child("nodeSelector"))...)
+	}
 	c.podSecurity(at.Child("securityContext"))
 	if s.ShareProcessNamespace != nil && *s.ShareProcessNamespace && s.HostPID {
 		c.invalid(at.Child("shareProcessNamespace"), true, "ShareProcessNamespace and HostPID cannot both be enabled")
 	}
-	affinity(e, s.Affinity, at.Child("affinity"))
-	c.dns(at.Child("dnsConfig"))
+	if s.Affinity != nil {
+		affinity(e, s.Affinity, at.Child("affinity"))
+	}
+	if s.DNSConfig != nil || s.DNSPolicy == corev1.DNSNone {
+		c.dns(at.Child("dnsConfig"))
+	}
 	for i, g := range s.ReadinessGates {
 		c.add(QualifiedName(string(g.ConditionType), at.Child("readinessGates").Index(i).Child("conditionType"))...)
 	}
-	c.schedulingGates(at.Child("schedulingGates"))
-	topologySpread(e, s.TopologySpreadConstraints, at.Child("topologySpreadConstraints"))
+	if len(s.SchedulingGates) > 0 {
+		c.schedulingGates(at.Child("schedulingGates"))
+	}
+	if len(s.TopologySpreadConstraints) > 0 {
+		topologySpread(e, s.TopologySpreadConstraints, at.Child("topologySpreadConstraints"))
+	}
 	c.hostProcess(at)
 	c.userNamespace(at)
 	c.hostname(at)
 	c.identity(at)
-	tolerations(e, s.Tolerations, at.Child("tolerations"))
+	if len(s.Tolerations) > 0 {
+		tolerations(e, s.Tolerations, at.Child("tolerations"))
+	}
 	for i, a := range s.HostAliases {
 		p := at.Child("hostAliases").Index(i)
 		c.add(LegacyIP(p.Child("ip"), a.IP, nil)...)
@@ -97,7 +117,7 @@ func (c *podSpecCheck) check(at *field.Path) {
 		}
 	}
 	if s.PreemptionPolicy != nil {
-		oneOf(e, at.Child("preemptionPolicy"), *s.PreemptionPolicy, corev1.PreemptLowerPriority, corev1.PreemptNever)
+		oneOfChild(e, at, "preemptionPolicy", *s.PreemptionPolicy, corev1.PreemptLowerPriority, corev1.PreemptNever)
 	}
 	if s.Overhead != nil {
 		c.add(requirements(&corev1.ResourceRequirements{Limits: s.Overhead}, ContainerResourceName, nil, at.Child("overhead"))...)
@@ -110,28 +130,28 @@ func (c *podSpecCheck) check(at *field.Path) {
 func (c *podSpecCheck) identity(at *field.Path) {
 	s := c.spec
 	if s.ServiceAccountName != "" {
-		c.invalidAll(at.Child("serviceAccountName"), s.ServiceAccountName, apivalidation.ValidateServiceAccountName(s.ServiceAccountName, false))
+		invalidChild(&c.errorList, at, "serviceAccountName", s.ServiceAccountName, apivalidation.ValidateServiceAccountName(s.ServiceAccountName, false))
 	}
 	if s.DeprecatedServiceAccount != s.ServiceAccountName {
 		c.invalid(at.Child("deprecatedServiceAccount"), s.DeprecatedServiceAccount, fmt.Sprintf("must be the same as serviceAccountName: %q", s.ServiceAccountName))
 	}
 	if s.NodeName != "" {
-		c.invalidAll(at.Child("nodeName"), s.NodeName, apivalidation.NameIsDNSSubdomain(s.NodeName, false))
+		invalidChild(&c.errorList, at, "nodeName", s.NodeName, apivalidation.NameIsDNSSubdomain(s.NodeName, false))
 	}
 	if d := s.ActiveDeadlineSeconds; d != nil && (*d < 1 || *d > math.MaxInt32) {
 		c.invalid(at.Child("activeDeadlineSeconds"), *d, validation.InclusiveRangeError(1, math.MaxInt32))
 	}
 	if s.Hostname != "" {
-		c.add(DNSLabel(s.Hostname, at.Child("hostname"))...)
+		invalidChild(&c.errorList, at, "hostname", s.Hostname, validation.IsDNS1123Label(s.Hostname))
 	}
 	if s.Subdomain != "" {
-		c.add(DNSLabel(s.Subdomain, at.Child("subdomain"))...)
+		invalidChild(&c.errorList, at, "subdomain", s.Subdomain, validation.IsDNS1123Label(s.Subdomain))
 	}
 	if s.PriorityClassName != "" {
-		c.invalidAll(at.Child("priorityClassName"), s.PriorityClassName, apivalidation.NameIsDNSSubdomain(s.PriorityClassName, false))
+		invalidChild(&c.errorList, at, "priorityClassName", s.PriorityClassName, apivalidation.NameIsDNSSubdomain(s.PriorityClassName, false))
 	}
 	if s.RuntimeClassName != nil {
-		c.invalidAll(at.Child("runtimeClassName"), *s.RuntimeClassName, apivalidation.NameIsDNSSubdomain(*s.RuntimeClassName, false))
+		invalidChild(&c.errorList, at, "runtimeClassName", *s.RuntimeClassName, apivalidation.NameIsDNSSubdomain(*s.RuntimeClassName, false))
 	}
 }
 
@@ -151,7 +171,7 @@ func (c *podSpecCheck) resourceClaims(at *field.Path) {
 		case seen.seen(claim.Name):
 			c.duplicate(p.Child("name"), claim.Name)
 		default:
-			c.add(DNSLabel(claim.Name, p.Child("name"))...)
+			invalidChild(&c.errorList, p, "name", claim.Name, validation.IsDNS1123Label(claim.Name))
 		}
 		name, template := claim.ResourceClaimName, claim.ResourceClaimTemplateName
 		switch {
@@ -161,10 +181,10 @@ func (c *podSpecCheck) resourceClaims(at *field.Path) {
 			c.invalid(p, claim, "must specify one of: `resourceClaimName`, `resourceClaimTemplateName`")
 		}
 		if name != nil {
-			c.invalidAll(p.Child("resourceClaimName"), *name, apivalidation.NameIsDNSSubdomain(*name, false))
+			invalidChild(&c.errorList, p, "resourceClaimName", *name, apivalidation.NameIsDNSSubdomain(*name, false))
 		}
 		if template != nil {
-			c.invalidAll(p.Child("resourceClaimTemplateName"), *template, apivalidation.NameIsDNSSubdomain(*template, false))
+			invalidChild(&c.errorList, p, "resourceClaimTemplateName", *template, apivalidation.NameIsDNSSubdomain(*template, false))
 		}
 	}
 }
@@ -172,9 +192,6 @@ func (c *podSpecCheck) resourceClaims(at *field.Path) {
 // hostNetworkPorts checks that a pod on the host's network uses its ports as
 // they are. Templates may leave host ports out.
 func (c *podSpecCheck) hostNetworkPorts(at *field.Path) {
-	if !c.spec.HostNetwork {
-		return
-	}
 	for i := range c.spec.Containers {
 		for j, port := range c.spec.Containers[i].Ports {
 			if (c.meta != nil || port.HostPort != 0) && port.HostPort != port.ContainerPort {

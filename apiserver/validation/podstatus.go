@@ -30,7 +30,7 @@ func PodStatusUpdate(pod, old *corev1.Pod) field.ErrorList {
 		}
 	}
 	if name := status.NominatedNodeName; name != "" && name != old.Status.NominatedNodeName {
-		c.invalidAll(at.Child("nominatedNodeName"), name, apivalidation.NameIsDNSSubdomain(name, false))
+		invalidChild(&c.errorList, at, "nominatedNodeName", name, apivalidation.NameIsDNSSubdomain(name, false))
 		if old.Spec.NodeName != "" {
 			c.forbidden(at.Child("nominatedNodeName"), "may not be set on pods that are already bound to a node")
 		}
@@ -145,7 +145,7 @@ func (c *podSpecCheck) claimStatuses(statuses []corev1.PodResourceClaimStatus, a
 			c.duplicate(p.Child("name"), s.Name)
 		}
 		if s.ResourceClaimName != nil {
-			c.invalidAll(p.Child("resourceClaimName"), s.ResourceClaimName, apivalidation.NameIsDNSSubdomain(*s.ResourceClaimName, false))
+			invalidChild(&c.errorList, p, "resourceClaimName", s.ResourceClaimName, apivalidation.NameIsDNSSubdomain(*s.ResourceClaimName, false))
 		}
 	}
 }
@@ -209,7 +209,7 @@ func (c *podSpecCheck) users(statuses []corev1.ContainerStatus, at *field.Path) 
 		if user.UID < 0 || user.UID > math.MaxUint32 {
 			c.invalid(p.Child("uid"), user.UID, fmt.Sprintf("must be between 0 and %d, inclusive", int64(math.MaxUint32)))
 		}
-		c.invalidAll(p.Child("gid"), user.GID, validation.IsValidGroupID(user.GID))
+		invalidChild(&c.errorList, p, "gid", user.GID, validation.IsValidGroupID(user.GID))
 		for j, group := range user.SupplementalGroups {
 			c.invalidAll(p.Child("supplementalGroups").Index(j), group, validation.IsValidGroupID(group))
 		}

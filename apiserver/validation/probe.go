@@ -36,11 +36,11 @@ func probe(e *errorList, p *corev1.Probe, at *field.Path) {
 		{p.TCPSocket != nil, "tcpSocket", func(at *field.Path) { e.add(PortNumOrName(p.TCPSocket.Port, at.Child("port"))...) }},
 		{p.GRPC != nil, "grpc", func(at *field.Path) { e.add(PortNumOrName(intstr.FromInt32(p.GRPC.Port), at.Child("port"))...) }},
 	})
-	e.nonnegative(at.Child("initialDelaySeconds"), int64(p.InitialDelaySeconds))
-	e.nonnegative(at.Child("timeoutSeconds"), int64(p.TimeoutSeconds))
-	e.nonnegative(at.Child("periodSeconds"), int64(p.PeriodSeconds))
-	e.nonnegative(at.Child("successThreshold"), int64(p.SuccessThreshold))
-	e.nonnegative(at.Child("failureThreshold"), int64(p.FailureThreshold))
+	e.nonnegativeChild(at, "initialDelaySeconds", int64(p.InitialDelaySeconds))
+	e.nonnegativeChild(at, "timeoutSeconds", int64(p.TimeoutSeconds))
+	e.nonnegativeChild(at, "periodSeconds", int64(p.PeriodSeconds))
+	e.nonnegativeChild(at, "successThreshold", int64(p.SuccessThreshold))
+	e.nonnegativeChild(at, "failureThreshold", int64(p.FailureThreshold))
 	if grace := p.TerminationGracePeriodSeconds; grace != nil && *grace <= 0 {
 		e.invalid(at.Child("terminationGracePeriodSeconds"), *grace, "must be greater than 0")
 	}
@@ -102,6 +102,6 @@ func httpGet(e *errorList, a *corev1.HTTPGetAction, at *field.Path) {
 	e.add(PortNumOrName(a.Port, at.Child("port"))...)
 	oneOfOrEmpty(e, at.Child("scheme"), a.Scheme, corev1.URISchemeHTTP, corev1.URISchemeHTTPS)
 	for _, h := range a.HTTPHeaders {
-		e.invalidAll(at.Child("httpHeaders"), h.Name, validation.IsHTTPHeaderName(h.Name))
+		invalidChild(e, at, "httpHeaders", h.Name, validation.IsHTTPHeaderName(h.Name))
 	}
 }

@@ -142,8 +142,8 @@ func volumePath(value string, at *field.Path) field.ErrorList {
 	return errs
 }
 
-func fileMode(e *errorList, mode *int32, at *field.Path) {
+func fileMode(e *errorList, mode *int32, at *field.Path, name string) {
 	if mode != nil && (*mode < 0 || *mode > 0o777) {
-		e.invalid(at, *mode, fileModeError)
+		e.invalid(at.Child(name), *mode, fileModeError)
 	}
 }

@@ -120,7 +120,7 @@ func podTerm(e *errorList, t *corev1.PodAffinityTerm, at *field.Path) {
 	e.add(metav1validation.ValidateLabelSelector(t.LabelSelector, strictSelector, at.Child("labelSelector"))...)
 	e.add(metav1validation.ValidateLabelSelector(t.NamespaceSelector, strictSelector, at.Child("namespaceSelector"))...)
 	for _, name := range t.Namespaces {
-		e.invalidAll(at.Child("namespace"), name, apivalidation.ValidateNamespaceName(name, false))
+		invalidChild(e, at, "namespace", name, apivalidation.ValidateNamespaceName(name, false))
 	}
 	matchLabelKeys(e, t.MatchLabelKeys, t.MismatchLabelKeys, t.LabelSelector, at)
 	if t.TopologyKey == "" {

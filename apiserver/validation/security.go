@@ -24,7 +24,7 @@ func (c *podSpecCheck) podSecurity(at *field.Path) {
 	}
 	e := &c.errorList
 	if s.FSGroup != nil {
-		e.invalidAll(at.Child("fsGroup"), *s.FSGroup, validation.IsValidGroupID(*s.FSGroup))
+		invalidChild(e, at, "fsGroup", *s.FSGroup, validation.IsValidGroupID(*s.FSGroup))
 	}
 	userAndGroup(e, s.RunAsUser, s.RunAsGroup, at)
 	for i, group := range s.SupplementalGroups {
@@ -47,10 +47,10 @@ func (c *podSpecCheck) podSecurity(at *field.Path) {
 
 func userAndGroup(e *errorList, user, group *int64, at *field.Path) {
 	if user != nil {
-		e.invalidAll(at.Child("runAsUser"), *user, validation.IsValidUserID(*user))
+		invalidChild(e, at, "runAsUser", *user, validation.IsValidUserID(*user))
 	}
 	if group != nil {
-		e.invalidAll(at.Child("runAsGroup"), *group, validation.IsValidGroupID(*group))
+		invalidChild(e, at, "runAsGroup", *group, validation.IsValidGroupID(*group))
 	}
 }
 
@@ -114,7 +114,7 @@ func seccomp(e *errorList, p *corev1.SeccompProfile, at *field.Path) {
 	if p.Type == "" {
 		e.required(at.Child("type"), "type is required when seccompProfile is set")
 	} else {
-		oneOf(e, at.Child("type"), p.Type, corev1.SeccompProfileTypeLocalhost, corev1.SeccompProfileTypeRuntimeDefault, corev1.SeccompProfileTypeUnconfined)
+		oneOfChild(e, at, "type", p.Type, corev1.SeccompProfileTypeLocalhost, corev1.SeccompProfileTypeRuntimeDefault, corev1.SeccompProfileTypeUnconfined)
 	}
 	switch file := at.Child("localhostProfile"); {
 	case p.Type != corev1.SeccompProfileTypeLocalhost && p.LocalhostProfile != nil:

@@ -50,19 +50,20 @@ func (c *podSpecCheck) volumes(path *field.Path) {
 	}
 }
 
-// A volumeKind is one member of the VolumeSource union.
-type volumeKind struct {
-	present bool
+// A volumeType is one member of the VolumeSource union.
+type volumeType struct {
+	present func(s *corev1.VolumeSource) bool
 	field   string // the path of "more than 1" errors
-	check   func(e *errorList, at *field.Path)
+	check   func(c *podSpecCheck, e *errorList, v *corev1.Volume, path, at *field.Path)
 	checkAt string // the path of the check, when upstream's differs
 }
 
 func (c *podSpecCheck) volumeSource(v *corev1.Volume, path *field.Path) field.ErrorList {
 	var e errorList
 	found := false
-	for _, k := range c.volumeKinds(v, path) {
-		if !k.present {
+	for i := range volumeTypes {
+		k := &volumeTypes[i]
+		if !k.present(&v.VolumeSource) {
 			continue
 		}
 		if found && k.field != "emptyDir" {
@@ -74,7 +75,7 @@ func (c *podSpecCheck) volumeSource(v *corev1.Volume, path *field.Path) field.Er
 		if k.checkAt != "" {
 			at = path.Child(k.checkAt)
 		}
-		k.check(&e, at)
+		k.check(c, &e, v, path, at)
 	}
 	if !found {
 		e.required(path, "must specify a volume type")
@@ -82,113 +83,131 @@ func (c *podSpecCheck) volumeSource(v *corev1.Volume, path *field.Path) field.Er
 	return e.list
 }
 
-// volumeKinds lists the union's members in upstream's order.
-func (c *podSpecCheck) volumeKinds(v *corev1.Volume, path *field.Path) []volumeKind {
-	s := &v.VolumeSource
-	return []volumeKind{
-		{s.EmptyDir != nil, "emptyDir", func(e *errorList, at *field.Path) {
-			if size := s.EmptyDir.SizeLimit; size != nil && size.Sign() < 0 {
-				e.forbidden(at.Child("sizeLimit"), "SizeLimit field must be a valid resource quantity")
-			}
-		}, ""},
-		{s.HostPath != nil, "hostPath", func(e *errorList, at *field.Path) { hostPath(e, s.HostPath, at) }, ""},
-		{s.GitRepo != nil, "gitRepo", func(e *errorList, at *field.Path) {
-			needed(e, at, "repository", s.GitRepo.Repository)
-			e.add(relativePath(s.GitRepo.Directory, at.Child("directory"))...)
-		}, ""},
-		{s.GCEPersistentDisk != nil, "gcePersistentDisk", func(e *errorList, at *field.Path) { gceDisk(e, s.GCEPersistentDisk, at) }, "persistentDisk"},
-		{s.AWSElasticBlockStore != nil, "awsElasticBlockStore", func(e *errorList, at *field.Path) { awsDisk(e, s.AWSElasticBlockStore, at) }, ""},
-		{s.Secret != nil, "secret", func(e *errorList, at *field.Path) {
-			needed(e, at, "secretName", s.Secret.SecretName)
-			fileMode(e, s.Secret.DefaultMode, at.Child("defaultMode"))
-			fileOwner(e, s.Secret.DefaultUser, at.Child("defaultUser"))
-			keysToPaths(e, s.Secret.Items, at.Child("items"), nil)
-		}, ""},
-		{s.NFS != nil, "nfs", func(e *errorList, at *field.Path) { nfs(e, s.NFS, at) }, ""},
-		{s.ISCSI != nil, "iscsi", func(e *errorList, at *field.Path) {
-			iscsi(e, iscsiFields{s.ISCSI.TargetPortal, s.ISCSI.IQN, s.ISCSI.Lun, s.ISCSI.DiscoveryCHAPAuth || s.ISCSI.SessionCHAPAuth, s.ISCSI.SecretRef != nil, s.ISCSI.InitiatorName}, at, "must be valid format starting with iqn, eui, or naa")
-			if s.ISCSI.InitiatorName != nil && len(v.Name+":"+s.ISCSI.TargetPortal) > 64 {
-				e.invalid(path.Child("name"), v.Name, iscsiTooLong)
-			}
-		}, ""},
-		{s.Glusterfs != nil, "glusterfs", func(e *errorList, at *field.Path) {
-			needed(e, at, "endpoints", s.Glusterfs.EndpointsName)
-			needed(e, at, "path", s.Glusterfs.Path)
-		}, ""},
-		{s.Flocker != nil, "flocker", func(e *errorList, at *field.Path) { flocker(e, s.Flocker, at) }, ""},
-		{s.PersistentVolumeClaim != nil, "persistentVolumeClaim", func(e *errorList, at *field.Path) {
-			needed(e, at, "claimName", s.PersistentVolumeClaim.ClaimName)
-		}, ""},
-		{s.RBD != nil, "rbd", func(e *errorList, at *field.Path) { rbd(e, s.RBD.CephMonitors, s.RBD.RBDImage, at) }, ""},
-		{s.Cinder != nil, "cinder", func(e *errorList, at *field.Path) {
-			needed(e, at, "volumeID", s.Cinder.VolumeID)
-			localSecret(e, s.Cinder.SecretRef, at)
-		}, ""},
-		{s.CephFS != nil, "cephFS", func(e *errorList, at *field.Path) {
-			if len(s.CephFS.Monitors) == 0 {
-				e.required(at.Child("monitors"), "")
-			}
-		}, "cephfs"},
-		{s.Quobyte != nil, "quobyte", func(e *errorList, at *field.Path) { quobyte(e, s.Quobyte, at) }, ""},
-		{s.DownwardAPI != nil, "downwarAPI", func(e *errorList, at *field.Path) {
-			fileMode(e, s.DownwardAPI.DefaultMode, at.Child("defaultMode"))
-			fileOwner(e, s.DownwardAPI.DefaultUser, at.Child("defaultUser"))
-			for i := range s.DownwardAPI.Items {
-				downwardFile(e, &s.DownwardAPI.Items[i], at)
-			}
-		}, "downwardAPI"},
-		{s.FC != nil, "fc", func(e *errorList, at *field.Path) { fibreChannel(e, s.FC, at) }, ""},
-		{s.FlexVolume != nil, "flexVolume", func(e *errorList, at *field.Path) { flex(e, s.FlexVolume.Driver, s.FlexVolume.Options, at) }, ""},
-		{s.ConfigMap != nil, "configMap", func(e *errorList, at *field.Path) {
-			needed(e, at, "name", s.ConfigMap.Name)
-			fileMode(e, s.ConfigMap.DefaultMode, at.Child("defaultMode"))
-			fileOwner(e, s.ConfigMap.DefaultUser, at.Child("defaultUser"))
-			keysToPaths(e, s.ConfigMap.Items, at.Child("items"), nil)
-		}, ""},
-		{s.AzureFile != nil, "azureFile", func(e *errorList, at *field.Path) {
-			needed(e, at, "secretName", s.AzureFile.SecretName)
-			needed(e, at, "shareName", s.AzureFile.ShareName)
-		}, ""},
-		{s.VsphereVolume != nil, "vsphereVolume", func(e *errorList, at *field.Path) { needed(e, at, "volumePath", s.VsphereVolume.VolumePath) }, ""},
-		{s.PhotonPersistentDisk != nil, "photonPersistentDisk", func(e *errorList, at *field.Path) { needed(e, at, "pdID", s.PhotonPersistentDisk.PdID) }, ""},
-		{s.PortworxVolume != nil, "portworxVolume", func(e *errorList, at *field.Path) { needed(e, at, "volumeID", s.PortworxVolume.VolumeID) }, ""},
-		{s.AzureDisk != nil, "azureDisk", func(e *errorList, at *field.Path) { azureDisk(e, s.AzureDisk, at) }, ""},
-		{s.StorageOS != nil, "storageos", func(e *errorList, at *field.Path) {
-			storageOS(e, s.StorageOS.VolumeName, s.StorageOS.VolumeNamespace, at)
-			localSecret(e, s.StorageOS.SecretRef, at)
-		}, ""},
-		{s.Projected != nil, "projected", func(e *errorList, at *field.Path) { projected(e, s.Projected, at) }, ""},
-		{s.ScaleIO != nil, "scaleIO", func(e *errorList, at *field.Path) {
-			scaleIO(e, s.ScaleIO.Gateway, s.ScaleIO.System, s.ScaleIO.VolumeName, at)
-		}, ""},
-		{s.CSI != nil, "csi", func(e *errorList, at *field.Path) {
-			e.add(CSIDriverName(s.CSI.Driver, at.Child("driver"))...)
-			if ref := s.CSI.NodePublishSecretRef; ref != nil {
-				if ref.Name == "" {
-					e.required(at.Child("nodePublishSecretRef", "name"), "")
-				} else {
-					e.invalidAll(at.Child("name"), ref.Name, apivalidation.NameIsDNSSubdomain(ref.Name, false))
-				}
-			}
-		}, ""},
-		{s.Ephemeral != nil, "ephemeral", func(e *errorList, at *field.Path) {
-			if t := s.Ephemeral.VolumeClaimTemplate; t == nil {
-				e.required(at.Child("volumeClaimTemplate"), "")
+// volumeTypes lists the union's members in upstream's order. Nothing in it depends on a
+// volume, so that checking one makes no closures.
+var volumeTypes = []volumeType{
+	{func(s *corev1.VolumeSource) bool { return s.EmptyDir != nil }, "emptyDir", func(c *podSpecCheck, e *errorList, v *corev1.Volume, path, at *field.Path) {
+		if size := v.EmptyDir.SizeLimit; size != nil && size.Sign() < 0 {
+			e.forbidden(at.Child("sizeLimit"), "SizeLimit field must be a valid resource quantity")
+		}
+	}, ""},
+	{func(s *corev1.VolumeSource) bool { return s.HostPath != nil }, "hostPath", func(c *podSpecCheck, e *errorList, v *corev1.Volume, path, at *field.Path) {
+		hostPath(e, v.HostPath, at)
+	}, ""},
+	{func(s *corev1.VolumeSource) bool { return s.GitRepo != nil }, "gitRepo", func(c *podSpecCheck, e *errorList, v *corev1.Volume, path, at *field.Path) {
+		needed(e, at, "repository", v.GitRepo.Repository)
+		e.add(relativePath(v.GitRepo.Directory, at.Child("directory"))...)
+	}, ""},
+	{func(s *corev1.VolumeSource) bool { return s.GCEPersistentDisk != nil }, "gcePersistentDisk", func(c *podSpecCheck, e *errorList, v *corev1.Volume, path, at *field.Path) {
+		gceDisk(e, v.GCEPersistentDisk, at)
+	}, "persistentDisk"},
+	{func(s *corev1.VolumeSource) bool { return s.AWSElasticBlockStore != nil }, "awsElasticBlockStore", func(c *podSpecCheck, e *errorList, v *corev1.Volume, path, at *field.Path) {
+		awsDisk(e, v.AWSElasticBlockStore, at)
+	}, ""},
+	{func(s *corev1.VolumeSource) bool { return s.Secret != nil }, "secret", func(c *podSpecCheck, e *errorList, v *corev1.Volume, path, at *field.Path) {
+		needed(e, at, "secretName", v.Secret.SecretName)
+		fileMode(e, v.Secret.DefaultMode, at, "defaultMode")
+		fileOwner(e, v.Secret.DefaultUser, at, "defaultUser")
+		keysToPaths(e, v.Secret.Items, at.Child("items"), nil)
+	}, ""},
+	{func(s *corev1.VolumeSource) bool { return s.NFS != nil }, "nfs", func(c *podSpecCheck, e *errorList, v *corev1.Volume, path, at *field.Path) { nfs(e, v.NFS, at) }, ""},
+	{func(s *corev1.VolumeSource) bool { return s.ISCSI != nil }, "iscsi", func(c *podSpecCheck, e *errorList, v *corev1.Volume, path, at *field.Path) {
+		iscsi(e, iscsiFields{v.ISCSI.TargetPortal, v.ISCSI.IQN, v.ISCSI.Lun, v.ISCSI.DiscoveryCHAPAuth || v.ISCSI.SessionCHAPAuth, v.ISCSI.SecretRef != nil, v.ISCSI.InitiatorName}, at, "must be valid format starting with iqn, eui, or naa")
+		if v.ISCSI.InitiatorName != nil && len(v.Name+":"+v.ISCSI.TargetPortal) > 64 {
+			e.invalid(path.Child("name"), v.Name, iscsiTooLong)
+		}
+	}, ""},
+	{func(s *corev1.VolumeSource) bool { return s.Glusterfs != nil }, "glusterfs", func(c *podSpecCheck, e *errorList, v *corev1.Volume, path, at *field.Path) {
+		needed(e, at, "endpoints", v.Glusterfs.EndpointsName)
+		needed(e, at, "path", v.Glusterfs.Path)
+	}, ""},
+	{func(s *corev1.VolumeSource) bool { return s.Flocker != nil }, "flocker", func(c *podSpecCheck, e *errorList, v *corev1.Volume, path, at *field.Path) { flocker(e, v.Flocker, at) }, ""},
+	{func(s *corev1.VolumeSource) bool { return s.PersistentVolumeClaim != nil }, "persistentVolumeClaim", func(c *podSpecCheck, e *errorList, v *corev1.Volume, path, at *field.Path) {
+		needed(e, at, "claimName", v.PersistentVolumeClaim.ClaimName)
+	}, ""},
+	{func(s *corev1.VolumeSource) bool { return s.RBD != nil }, "rbd", func(c *podSpecCheck, e *errorList, v *corev1.Volume, path, at *field.Path) {
+		rbd(e, v.RBD.CephMonitors, v.RBD.RBDImage, at)
+	}, ""},
+	{func(s *corev1.VolumeSource) bool { return s.Cinder != nil }, "cinder", func(c *podSpecCheck, e *errorList, v *corev1.Volume, path, at *field.Path) {
+		needed(e, at, "volumeID", v.Cinder.VolumeID)
+		localSecret(e, v.Cinder.SecretRef, at)
+	}, ""},
+	{func(s *corev1.VolumeSource) bool { return s.CephFS != nil }, "cephFS", func(c *podSpecCheck, e *errorList, v *corev1.Volume, path, at *field.Path) {
+		if len(v.CephFS.Monitors) == 0 {
+			e.required(at.Child("monitors"), "")
+		}
+	}, "cephfs"},
+	{func(s *corev1.VolumeSource) bool { return s.Quobyte != nil }, "quobyte", func(c *podSpecCheck, e *errorList, v *corev1.Volume, path, at *field.Path) { quobyte(e, v.Quobyte, at) }, ""},
+	{func(s *corev1.VolumeSource) bool { return s.DownwardAPI != nil }, "downwarAPI", func(c *podSpecCheck, e *errorList, v *corev1.Volume, path, at *field.Path) {
+		fileMode(e, v.DownwardAPI.DefaultMode, at, "defaultMode")
+		fileOwner(e, v.DownwardAPI.DefaultUser, at, "defaultUser")
+		for i := range v.DownwardAPI.Items {
+			downwardFile(e, &v.DownwardAPI.Items[i], at)
+		}
+	}, "downwardAPI"},
+	{func(s *corev1.VolumeSource) bool { return s.FC != nil }, "fc", func(c *podSpecCheck, e *errorList, v *corev1.Volume, path, at *field.Path) { fibreChannel(e, v.FC, at) }, ""},
+	{func(s *corev1.VolumeSource) bool { return s.FlexVolume != nil }, "flexVolume", func(c *podSpecCheck, e *errorList, v *corev1.Volume, path, at *field.Path) {
+		flex(e, v.FlexVolume.Driver, v.FlexVolume.Options, at)
+	}, ""},
+	{func(s *corev1.VolumeSource) bool { return s.ConfigMap != nil }, "configMap", func(c *podSpecCheck, e *errorList, v *corev1.Volume, path, at *field.Path) {
+		needed(e, at, "name", v.ConfigMap.Name)
+		fileMode(e, v.ConfigMap.DefaultMode, at, "defaultMode")
+		fileOwner(e, v.ConfigMap.DefaultUser, at, "defaultUser")
+		keysToPaths(e, v.ConfigMap.Items, at.Child("items"), nil)
+	}, ""},
+	{func(s *corev1.VolumeSource) bool { return s.AzureFile != nil }, "azureFile", func(c *podSpecCheck, e *errorList, v *corev1.Volume, path, at *field.Path) {
+		needed(e, at, "secretName", v.AzureFile.SecretName)
+		needed(e, at, "shareName", v.AzureFile.ShareName)
+	}, ""},
+	{func(s *corev1.VolumeSource) bool { return s.VsphereVolume != nil }, "vsphereVolume", func(c *podSpecCheck, e *errorList, v *corev1.Volume, path, at *field.Path) {
+		needed(e, at, "volumePath", v.VsphereVolume.VolumePath)
+	}, ""},
+	{func(s *corev1.VolumeSource) bool { return s.PhotonPersistentDisk != nil }, "photonPersistentDisk", func(c *podSpecCheck, e *errorList, v *corev1.Volume, path, at *field.Path) {
+		needed(e, at, "pdID", v.PhotonPersistentDisk.PdID)
+	}, ""},
+	{func(s *corev1.VolumeSource) bool { return s.PortworxVolume != nil }, "portworxVolume", func(c *podSpecCheck, e *errorList, v *corev1.Volume, path, at *field.Path) {
+		needed(e, at, "volumeID", v.PortworxVolume.VolumeID)
+	}, ""},
+	{func(s *corev1.VolumeSource) bool { return s.AzureDisk != nil }, "azureDisk", func(c *podSpecCheck, e *errorList, v *corev1.Volume, path, at *field.Path) {
+		azureDisk(e, v.AzureDisk, at)
+	}, ""},
+	{func(s *corev1.VolumeSource) bool { return s.StorageOS != nil }, "storageos", func(c *podSpecCheck, e *errorList, v *corev1.Volume, path, at *field.Path) {
+		storageOS(e, v.StorageOS.VolumeName, v.StorageOS.VolumeNamespace, at)
+		localSecret(e, v.StorageOS.SecretRef, at)
+	}, ""},
+	{func(s *corev1.VolumeSource) bool { return s.Projected != nil }, "projected", func(c *podSpecCheck, e *errorList, v *corev1.Volume, path, at *field.Path) {
+		projected(e, v.Projected, at)
+	}, ""},
+	{func(s *corev1.VolumeSource) bool { return s.ScaleIO != nil }, "scaleIO", func(c *podSpecCheck, e *errorList, v *corev1.Volume, path, at *field.Path) {
+		scaleIO(e, v.ScaleIO.Gateway, v.ScaleIO.System, v.ScaleIO.VolumeName, at)
+	}, ""},
+	{func(s *corev1.VolumeSource) bool { return s.CSI != nil }, "csi", func(c *podSpecCheck, e *errorList, v *corev1.Volume, path, at *field.Path) {
+		e.add(CSIDriverName(v.CSI.Driver, at.Child("driver"))...)
+		if ref := v.CSI.NodePublishSecretRef; ref != nil {
+			if ref.Name == "" {
+				e.required(at.Child("nodePublishSecretRef", "name"), "")
 			} else {
-				claimTemplate(e, t, at.Child("volumeClaimTemplate"))
+				invalidChild(e, at, "name", ref.Name, apivalidation.NameIsDNSSubdomain(ref.Name, false))
 			}
-			if c.meta != nil && c.meta.Name != "" && v.Name != "" {
-				claim := c.meta.Name + "-" + v.Name
-				for _, m := range apivalidation.NameIsDNSSubdomain(claim, false) {
-					e.invalid(path.Child("name"), v.Name, fmt.Sprintf("PVC name %q: %v", claim, m))
-				}
+		}
+	}, ""},
+	{func(s *corev1.VolumeSource) bool { return s.Ephemeral != nil }, "ephemeral", func(c *podSpecCheck, e *errorList, v *corev1.Volume, path, at *field.Path) {
+		if t := v.Ephemeral.VolumeClaimTemplate; t == nil {
+			e.required(at.Child("volumeClaimTemplate"), "")
+		} else {
+			claimTemplate(e, t, at.Child("volumeClaimTemplate"))
+		}
+		if c.meta != nil && c.meta.Name != "" && v.Name != "" {
+			claim := c.meta.Name + "-" + v.Name
+			for _, m := range apivalidation.NameIsDNSSubdomain(claim, false) {
+				e.invalid(path.Child("name"), v.Name, fmt.Sprintf("PVC name %q: %v", claim, m))
 			}
-		}, ""},
-		{s.Image != nil, "image", func(e *errorList, at *field.Path) {
-			needed(e, at, "reference", s.Image.Reference)
-			oneOf(e, at.Child("pullPolicy"), s.Image.PullPolicy, corev1.PullAlways, corev1.PullIfNotPresent, corev1.PullNever)
-		}, ""},
-	}
+		}
+	}, ""},
+	{func(s *corev1.VolumeSource) bool { return s.Image != nil }, "image", func(c *podSpecCheck, e *errorList, v *corev1.Volume, path, at *field.Path) {
+		needed(e, at, "reference", v.Image.Reference)
+		oneOfChild(e, at, "pullPolicy", v.Image.PullPolicy, corev1.PullAlways, corev1.PullIfNotPresent, corev1.PullNever)
+	}, ""},
 }
 
 // needed adds an error when a string field is empty.
@@ -217,9 +236,9 @@ func hostPath(e *errorList, h *corev1.HostPathVolumeSource, at *field.Path) {
 }
 
 // fileOwner checks who owns a file.
-func fileOwner(e *errorList, user *int64, at *field.Path) {
+func fileOwner(e *errorList, user *int64, at *field.Path, name string) {
 	if user != nil {
-		e.invalidAll(at, *user, utilvalidation.IsValidUserID(*user))
+		invalidChild(e, at, name, *user, utilvalidation.IsValidUserID(*user))
 	}
 }
 
@@ -231,8 +250,8 @@ func keysToPaths(e *errorList, items []corev1.KeyToPath, at *field.Path, onPath 
 		needed(e, p, "key", item.Key)
 		needed(e, p, "path", item.Path)
 		e.add(volumePath(item.Path, p.Child("path"))...)
-		fileMode(e, item.Mode, p.Child("mode"))
-		fileOwner(e, item.User, p.Child("user"))
+		fileMode(e, item.Mode, p, "mode")
+		fileOwner(e, item.User, p, "user")
 		if onPath != nil && item.Path != "" {
 			onPath(item.Path)
 		}

@@ -23,8 +23,8 @@ var certificateKeyTypes = []string{"RSA3072", "RSA4096", "ECDSAP256", "ECDSAP384
 // projected checks a projected volume: each source alone, and that no two of
 // them write the same file.
 func projected(e *errorList, p *corev1.ProjectedVolumeSource, at *field.Path) {
-	fileMode(e, p.DefaultMode, at.Child("defaultMode"))
-	fileOwner(e, p.DefaultUser, at.Child("defaultUser"))
+	fileMode(e, p.DefaultMode, at, "defaultMode")
+	fileOwner(e, p.DefaultUser, at, "defaultUser")
 	paths := names{}
 	// taken reports a path that is used twice; value is what upstream shows.
 	taken := func(path, value string) {
@@ -75,7 +75,7 @@ func projected(e *errorList, p *corev1.ProjectedVolumeSource, at *field.Path) {
 }
 
 func tokenProjection(e *errorList, t *corev1.ServiceAccountTokenProjection, at, path *field.Path) {
-	fileOwner(e, t.User, at.Child("user"))
+	fileOwner(e, t.User, at, "user")
 	switch expiration := at.Child("expirationSeconds"); {
 	case t.ExpirationSeconds == nil:
 		e.required(expiration, "")
@@ -92,7 +92,7 @@ func tokenProjection(e *errorList, t *corev1.ServiceAccountTokenProjection, at, 
 }
 
 func trustBundle(e *errorList, b *corev1.ClusterTrustBundleProjection, at *field.Path) {
-	fileOwner(e, b.User, at.Child("user"))
+	fileOwner(e, b.User, at, "user")
 	switch {
 	case b.Name != nil && b.SignerName != nil:
 		e.invalid(at, b, "only one of name and signerName may be used")
@@ -120,7 +120,7 @@ func trustBundle(e *errorList, b *corev1.ClusterTrustBundleProjection, at *field
 }
 
 func podCertificate(e *errorList, c *corev1.PodCertificateProjection, at *field.Path, taken func(path, value string)) {
-	fileOwner(e, c.User, at.Child("user"))
+	fileOwner(e, c.User, at, "user")
 	e.add(SignerName(at.Child("signerName"), c.SignerName)...)
 	for key := range c.UserAnnotations {
 		e.add(validation.IsDomainPrefixedKey(at.Child("userAnnotations"), strings.ToLower(key))...)
@@ -175,8 +175,8 @@ func downwardFile(e *errorList, f *corev1.DownwardAPIVolumeFile, at *field.Path)
 	default:
 		e.required(at, "one of fieldRef and resourceFieldRef is required")
 	}
-	fileMode(e, f.Mode, at.Child("mode"))
-	fileOwner(e, f.User, at.Child("user"))
+	fileMode(e, f.Mode, at, "mode")
+	fileOwner(e, f.User, at, "user")
 }
 
 // signerOfBundle returns the signer in the name of a ClusterTrustBundle, "" if

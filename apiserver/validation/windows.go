@@ -23,7 +23,7 @@ func windowsOptions(e *errorList, w *corev1.WindowsSecurityContextOptions, at *f
 		return
 	}
 	if name := w.GMSACredentialSpecName; name != nil {
-		e.invalidAll(at.Child("gmsaCredentialSpecName"), name, validation.IsDNS1123Subdomain(*name))
+		invalidChild(e, at, "gmsaCredentialSpecName", name, validation.IsDNS1123Subdomain(*name))
 	}
 	if spec := w.GMSACredentialSpec; spec != nil {
 		switch n := len(*spec); {

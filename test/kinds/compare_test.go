@@ -139,7 +139,7 @@ func walk(path string, a, b any, differ func(path string, a, b any)) {
 var allowed = []struct{ kind, verb, part string }{
 	// Upstream fills cluster IPs and families of an update in its storage layer.
 	{"Service", "", "spec.clusterIP"}, {"Service", "", "spec.ipFamil"}, {"Service", "", "spec.healthCheckNodePort"},
-	{"Service", "update", "spec.ports: Required"}, {"Service", "update", "nodePort upstream null"},
+	{"Service", "update", "spec.ports: Required"}, {"Service", "update", "nodePort: Duplicate"}, {"Service", "update", "nodePort upstream null"},
 	// Upstream looks at the volumes of claim templates in the order of a map.
 	{"StatefulSet", "", "spec.template.spec.volumes["},
 	// The names in which upstream counts are those of a volume's last type.

@@ -85,6 +85,8 @@ func defaultStatefulSet(set *appsv1.StatefulSet) {
 	for i := range spec.VolumeClaimTemplates {
 		claim := &spec.VolumeClaimTemplates[i]
 		defaults.ClaimSpec(&claim.Spec)
+		defaults.Resources(claim.Status.Capacity)
+		defaults.Resources(claim.Status.AllocatedResources)
 		if claim.Status.Phase == "" {
 			claim.Status.Phase = corev1.ClaimPending
 		}
