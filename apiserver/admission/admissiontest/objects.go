@@ -2,6 +2,7 @@ package admissiontest
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -48,10 +49,8 @@ var _ authorizer.UnconditionalAuthorizer = Allowed{}
 // Authorize implements authorizer.UnconditionalAuthorizer.
 func (l Allowed) Authorize(_ context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
 	asked := strings.Join([]string{a.GetVerb(), a.GetAPIGroup() + "/" + a.GetResource() + "/" + a.GetSubresource(), a.GetNamespace() + "/" + a.GetName()}, " ")
-	for _, allowed := range l {
-		if allowed == asked {
-			return authorizer.DecisionAllow, "", nil
-		}
+	if slices.Contains(l, asked) {
+		return authorizer.DecisionAllow, "", nil
 	}
 	return authorizer.DecisionNoOpinion, asked, nil
 }

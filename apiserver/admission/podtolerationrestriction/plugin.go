@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -78,7 +79,7 @@ func (p *plugin) Admit(ctx context.Context, a *admission.Attributes) error {
 		}
 	}
 	if validation.QOSClass(pod) != corev1.PodQOSBestEffort {
-		more = append(more[:len(more):len(more)], corev1.Toleration{Key: corev1.TaintNodeMemoryPressure, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule})
+		more = append(slices.Clip(more), corev1.Toleration{Key: corev1.TaintNodeMemoryPressure, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule})
 	}
 	if len(more) > 0 {
 		pod.Spec.Tolerations = merge(pod.Spec.Tolerations, more)
