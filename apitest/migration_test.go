@@ -66,7 +66,9 @@ func TestStorageVersionMigration(t *testing.T) {
 	if crd, err = definitions.Update(ctx, crd, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	awaitDefinition(ctx, t, definitions, crd, func(crd *apiextensionsv1.CustomResourceDefinition) bool { return slices.Equal(crd.Status.StoredVersions, []string{"v1", "v2"}) })
+	awaitDefinition(ctx, t, definitions, crd, func(crd *apiextensionsv1.CustomResourceDefinition) bool {
+		return slices.Equal(crd.Status.StoredVersions, []string{"v1", "v2"})
+	})
 	before["new"] = launch("new")
 
 	migrate := func(name, resource string) *storagemigrationv1.StorageVersionMigration {
