@@ -34,6 +34,9 @@ func (r *reporter) status() *corev1.PodStatus {
 	if r.old == nil {
 		r.old = &r.pod.Status
 	}
+	if podFinished(r.old) && len(r.old.ContainerStatuses) == 0 && len(r.rt.containers) == 0 {
+		return r.old.DeepCopy() // rejected in an earlier life: there is nothing to add
+	}
 	st := &corev1.PodStatus{
 		ObservedGeneration: r.pod.Generation,
 		QOSClass:           r.old.QOSClass,
