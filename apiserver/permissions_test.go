@@ -123,18 +123,18 @@ func TestSignersOfPods(t *testing.T) {
 	}
 	older := &certificatesv1beta1.PodCertificateRequest{ObjectMeta: metav1.ObjectMeta{Name: "older"}, Spec: certificatesv1beta1.PodCertificateRequestSpec{
 		SignerName: "example.com/one", PodName: "p", PodUID: "1", ServiceAccountName: "default", ServiceAccountUID: "2", NodeName: "n", NodeUID: "3",
-		PKIXPublicKey: public, ProofOfPossession: ed25519.Sign(key, []byte("2")),
+		PKIXPublicKey: public, ProofOfPossession: ed25519.Sign(key, []byte("2")), //nolint:staticcheck // the beta version's own fields
 	}}
 	requests := c.CertificatesV1beta1().PodCertificateRequests("default")
 	if _, err := requests.Create(ctx, older, metav1.CreateOptions{}); err == nil || !strings.Contains(err.Error(), "spec.proofOfPossession: Invalid value: could not verify proof-of-possession signature") {
 		t.Errorf("a proof for another pod: %v", err)
 	}
-	older.Spec.ProofOfPossession = ed25519.Sign(key, []byte("1"))
+	older.Spec.ProofOfPossession = ed25519.Sign(key, []byte("1")) //nolint:staticcheck // see above
 	if _, err := requests.Create(ctx, older, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	got, err := requests.Get(ctx, "older", metav1.GetOptions{})
-	if err != nil || !bytes.Equal(got.Spec.PKIXPublicKey, public) || len(got.Spec.ProofOfPossession) == 0 || got.Annotations != nil {
+	if err != nil || !bytes.Equal(got.Spec.PKIXPublicKey, public) || len(got.Spec.ProofOfPossession) == 0 || got.Annotations != nil { //nolint:staticcheck // see above
 		t.Errorf("kept are %+v, %v", got, err)
 	}
 	newer, err := c.CertificatesV1().PodCertificateRequests("default").Get(ctx, "older", metav1.GetOptions{})

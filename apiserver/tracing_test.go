@@ -74,7 +74,9 @@ func TestTracing(t *testing.T) {
 	go func() { served <- server.Serve(l) }()
 	t.Cleanup(func() {
 		server.Stop()
-		<-served
+		if err := <-served; err != nil {
+			t.Error(err)
+		}
 	})
 	file := filepath.Join(t.TempDir(), "tracing.yaml")
 	text := fmt.Sprintf("apiVersion: apiserver.config.k8s.io/v1\nkind: TracingConfiguration\nendpoint: %s\nsamplingRatePerMillion: 0\n", l.Addr())

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 
@@ -121,9 +122,7 @@ func (p *particular) configure(ctx context.Context, pod *corev1.Pod, c *corev1.C
 				config.Mounts = append(config.Mounts, &runtimeapi.Mount{HostPath: m.HostPath, ContainerPath: m.ContainerPath, Readonly: m.ReadOnly})
 			}
 		}
-		for name, value := range r.GetAnnotations() {
-			config.Annotations[name] = value
-		}
+		maps.Copy(config.Annotations, r.GetAnnotations())
 		for _, d := range r.GetCdiDevices() {
 			config.CDIDevices = append(config.CDIDevices, &runtimeapi.CDIDevice{Name: d.Name})
 		}
