@@ -37,10 +37,10 @@ func (c *Config) gatewayOutput() string { return filepath.Join(c.StateDir, "logs
 // gatewaySettings are what the gateway's process is started with: as little as it needs,
 // so that it lives on when something else is changed.
 func (c *Config) gatewaySettings() ([]byte, error) {
-	return json.Marshal(Config{
-		StateDir: c.StateDir, RunDir: c.RunDir, NodeName: c.NodeName, NodeIP: c.NodeIP, APIPort: c.APIPort, KubeletPort: c.KubeletPort,
-		IngressHTTPPort: c.IngressHTTPPort, IngressHTTPSPort: c.IngressHTTPSPort, LogLevel: c.LogLevel, LogFormat: c.LogFormat,
-	})
+	g := Defaults()
+	g.StateDir, g.RunDir, g.NodeName, g.NodeIP, g.APIPort, g.KubeletPort = c.StateDir, c.RunDir, c.NodeName, c.NodeIP, c.APIPort, c.KubeletPort
+	g.IngressHTTPPort, g.IngressHTTPSPort, g.LogLevel, g.LogFormat = c.IngressHTTPPort, c.IngressHTTPSPort, c.LogLevel, c.LogFormat
+	return json.Marshal(g)
 }
 
 // gatewayFingerprint tells whether a gateway that runs is of this program and configuration.
