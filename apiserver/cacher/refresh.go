@@ -19,16 +19,24 @@ func (s *Set) Refresh(ctx context.Context, key string) error {
 	s.buffer[c] = []store.Event{}
 	s.mu.Unlock()
 
+	return s.fill(ctx, c, func(late []store.Event) {
+		// What came meanwhile is applied to what was there.
+		for _, e := range late {
+			c.apply([]store.Event{e}, e.Mod)
+		}
+	})
+}
+
+// fill reads all that is stored for a cache, whose events are buffered meanwhile. If that
+// fails, failed gets them, with s.mu held.
+func (s *Set) fill(ctx context.Context, c *Cache, failed func(late []store.Event)) error {
 	list, err := s.store.List(ctx, c.prefix, store.ListOptions{})
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	late := s.buffer[c]
 	delete(s.buffer, c)
 	if err != nil {
-		// What came meanwhile is applied to what was there.
-		for _, e := range late {
-			c.apply([]store.Event{e}, e.Mod)
-		}
+		failed(late)
 		return fmt.Errorf("load %s: %w", c.prefix, err)
 	}
 	c.reload(list.Entries, list.Revision)

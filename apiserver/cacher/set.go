@@ -67,22 +67,9 @@ func (s *Set) Add(ctx context.Context, prefix string, codec Codec) (*Cache, erro
 	s.buffer[c] = []store.Event{}
 	s.mu.Unlock()
 
-	list, err := s.store.List(ctx, c.prefix, store.ListOptions{})
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	late := s.buffer[c]
-	delete(s.buffer, c)
-	if err != nil {
-		delete(s.caches, prefix)
-		return nil, fmt.Errorf("load %s: %w", prefix, err)
+	if err := s.fill(ctx, c, func([]store.Event) { delete(s.caches, prefix) }); err != nil {
+		return nil, err
 	}
-	c.reload(list.Entries, list.Revision)
-	for _, e := range late {
-		if e.Mod > list.Revision {
-			c.apply([]store.Event{e}, e.Mod)
-		}
-	}
-	c.advance(s.Rev())
 	return c, nil
 }
 

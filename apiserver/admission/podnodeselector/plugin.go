@@ -50,33 +50,36 @@ func (*plugin) Name() string { return Name }
 
 // Admit implements admission.Mutator.
 func (p *plugin) Admit(ctx context.Context, a *admission.Attributes) error {
-	pod, ok := a.Pod(admission.Create)
-	if !ok {
-		return nil
-	}
-	of, err := p.selector(a.Namespace)
-	if err != nil {
+	pod, of, err := p.look(a)
+	if err != nil || pod == nil {
 		return err
-	}
-	if labels.Conflicts(of, pod.Spec.NodeSelector) {
-		return errors.New("pod node label selector conflicts with its namespace node label selector")
 	}
 	pod.Spec.NodeSelector = labels.Merge(of, pod.Spec.NodeSelector)
 	return p.Validate(ctx, a)
 }
 
-// Validate implements admission.Validator.
-func (p *plugin) Validate(_ context.Context, a *admission.Attributes) error {
+// look returns the pod that is made, nil if none is, and the selector of its namespace,
+// which it does not contradict.
+func (p *plugin) look(a *admission.Attributes) (*corev1.Pod, labels.Set, error) {
 	pod, ok := a.Pod(admission.Create)
 	if !ok {
-		return nil
+		return nil, nil, nil
 	}
 	of, err := p.selector(a.Namespace)
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
 	if labels.Conflicts(of, pod.Spec.NodeSelector) {
-		return errors.New("pod node label selector conflicts with its namespace node label selector")
+		return nil, nil, errors.New("pod node label selector conflicts with its namespace node label selector")
+	}
+	return pod, of, nil
+}
+
+// Validate implements admission.Validator.
+func (p *plugin) Validate(_ context.Context, a *admission.Attributes) error {
+	pod, _, err := p.look(a)
+	if err != nil || pod == nil {
+		return err
 	}
 	most, err := labels.ConvertSelectorToLabelsMap(p.selectors[a.Namespace])
 	if err != nil {
