@@ -231,3 +231,19 @@ func TestFewWrites(t *testing.T) {
 	}
 	t.Log(counts)
 }
+
+// TestLongName: the name of a replica set fits although its Deployment's fills all there is.
+func TestLongName(t *testing.T) {
+	t.Parallel()
+	w := start(t)
+	w.Kubelet()
+	d := web(1, "nginx:1")
+	d.Name = strings.Repeat("a", 253)
+	if _, err := w.Client.AppsV1().Deployments("default").Create(t.Context(), d, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	w.Until("its replica set is there", func() bool {
+		sets := w.sets()
+		return len(sets) == 1 && len(sets[0].Name) == 253 && strings.HasPrefix(sets[0].Name, "aaa")
+	})
+}

@@ -18,6 +18,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/rand"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/utils/dump"
 
 	"github.com/periplus/periplus/journey"
@@ -170,7 +171,7 @@ func (roll *rollout) build(revision string) *appsv1.ReplicaSet {
 	selector.MatchLabels = withLabel(selector.MatchLabels, hash)
 	rs := &appsv1.ReplicaSet{
 		ObjectMeta: metav1.ObjectMeta{
-			Name:            d.Name + "-" + hash,
+			Name:            replicaSetName(d.Name, hash),
 			Namespace:       d.Namespace,
 			Labels:          maps.Clone(template.Labels),
 			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(d, kind)},
@@ -187,6 +188,14 @@ func (roll *rollout) build(revision string) *appsv1.ReplicaSet {
 	annotate(d, rs, revision, false)
 	journey.Inherit(rs, d)
 	return rs
+}
+
+// replicaSetName cuts the Deployment's name if the whole were too long.
+func replicaSetName(deployment, hash string) string {
+	if most := validation.DNS1123SubdomainMaxLength - len("-") - len(hash); len(deployment) > most {
+		deployment = deployment[:most]
+	}
+	return deployment + "-" + hash
 }
 
 func withLabel(m map[string]string, hash string) map[string]string {

@@ -37,8 +37,8 @@ func zoneOf(n *corev1.Node) string {
 	return n.Labels[corev1.LabelTopologyRegion] + ":\x00:" + n.Labels[corev1.LabelTopologyZone]
 }
 
-// rezone counts ready nodes. When all zones were lost and one comes back, or the
-// other way round, every node is looked at again.
+// rezone counts ready nodes. The nodes of a zone whose state has changed are looked at
+// again; all are when all zones were lost and one comes back, or the other way round.
 func (r *reconciler) rezone() {
 	if !r.recount.Swap(false) {
 		return
@@ -62,11 +62,12 @@ func (r *reconciler) rezone() {
 		all = all && state[zone] == zoneFull
 	}
 	r.mu.Lock()
-	flipped := r.zones.all != all
+	flipped, before := r.zones.all != all, r.zones.state
 	r.zones.state, r.zones.size, r.zones.all = state, total, all
 	r.mu.Unlock()
-	if flipped {
-		for _, n := range nodes {
+	for _, n := range nodes {
+		zone := zoneOf(n)
+		if was, known := before[zone]; flipped || known && was != state[zone] {
 			r.Queue.Add(controllers.Key{Name: n.Name})
 		}
 	}
@@ -103,7 +104,7 @@ func (r *reconciler) mayExecute(node *corev1.Node, now time.Time) (bool, time.Du
 	interval := evictionInterval
 	if r.zones.state[zone] == zonePartial {
 		if r.zones.size[zone] <= largeCluster {
-			return false, 0 // nothing is evicted until nodes come back, which wakes us
+			return false, 0 // nothing is evicted until the zone's state changes, which wakes us
 		}
 		interval = slowInterval
 	}

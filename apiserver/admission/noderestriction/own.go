@@ -42,6 +42,32 @@ func claimStatus(node string, a *admission.Attributes) error {
 	return nil
 }
 
+// selectedNode is where a claim's volume is to be made.
+const selectedNode = "volume.kubernetes.io/selected-node"
+
+// claimTaken is not in upstream, where provisioners are pods with accounts of their own:
+// here a node makes its volumes itself. It may put its own name on a claim that has none,
+// and take it off again when it has no room.
+func claimTaken(node string, a *admission.Attributes) error {
+	old, okOld := a.Old.(*corev1.PersistentVolumeClaim)
+	now, okNow := a.Object.(*corev1.PersistentVolumeClaim)
+	if a.Operation != admission.Update || !okOld || !okNow {
+		return errors.New("may only update PVC status")
+	}
+	before, was := old.Annotations[selectedNode]
+	after, is := now.Annotations[selectedNode]
+	old, now = old.DeepCopy(), now.DeepCopy()
+	for _, c := range []*corev1.PersistentVolumeClaim{old, now} {
+		c.ResourceVersion, c.ManagedFields = "", nil
+		delete(c.Annotations, selectedNode)
+	}
+	old.TypeMeta = now.TypeMeta
+	if was == is || was && before != node || is && after != node || !equality.Semantic.DeepEqual(old, now) {
+		return errors.New("may only update PVC status")
+	}
+	return nil
+}
+
 func lease(node string, a *admission.Attributes) error {
 	if a.Namespace != corev1.NamespaceNodeLease {
 		return fmt.Errorf("can only access leases in the %q system namespace", corev1.NamespaceNodeLease)

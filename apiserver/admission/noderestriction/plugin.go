@@ -78,7 +78,7 @@ func (p plugin) check(ctx context.Context, node string, a *admission.Attributes)
 		return ownNode(node, a)
 	case claims.GroupResource():
 		if a.Subresource != "status" {
-			return fmt.Errorf("may only update PVC status")
+			return claimTaken(node, a)
 		}
 		return claimStatus(node, a)
 	case accounts.GroupResource():

@@ -147,10 +147,17 @@ func TestNodesAndPods(t *testing.T) {
 
 func TestWhatIsTheNodes(t *testing.T) {
 	t.Parallel()
-	claim := func(change func(*corev1.PersistentVolumeClaim)) *corev1.PersistentVolumeClaim {
+	claim := func(changes ...func(*corev1.PersistentVolumeClaim)) *corev1.PersistentVolumeClaim {
 		c := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "c", ResourceVersion: "7"}}
-		change(c)
+		for _, change := range changes {
+			change(c)
+		}
 		return c
+	}
+	on := func(node string) func(*corev1.PersistentVolumeClaim) {
+		return func(c *corev1.PersistentVolumeClaim) {
+			c.Annotations = map[string]string{"volume.kubernetes.io/selected-node": node}
+		}
 	}
 	grown := func(c *corev1.PersistentVolumeClaim) {
 		c.ResourceVersion, c.Status.Capacity = "", corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}
@@ -175,6 +182,11 @@ func TestWhatIsTheNodes(t *testing.T) {
 		"others' lease":           {Attributes: lease("kube-node-lease", "n2"), Want: "same name as the requesting node"},
 		"leader lease":            {Attributes: lease("kube-system", "n1"), Want: `in the "kube-node-lease" system namespace`},
 		"claim":                   {Attributes: update(claims, "", claim(grown), claim(grown)), Want: "may only update PVC status"},
+		"claim taken":             {Attributes: update(claims, "", claim(), claim(on("n1")))},
+		"claim given back":        {Attributes: update(claims, "", claim(on("n1")), claim())},
+		"claim for another node":  {Attributes: update(claims, "", claim(), claim(on("n2"))), Want: "may only update PVC status"},
+		"claim of another node":   {Attributes: update(claims, "", claim(on("n2")), claim()), Want: "may only update PVC status"},
+		"claim taken and changed": {Attributes: update(claims, "", claim(), claim(on("n1"), func(c *corev1.PersistentVolumeClaim) { c.Spec.VolumeName = "v" })), Want: "may only update PVC status"},
 		"size of a claim":         {Attributes: update(claims, "status", claim(func(*corev1.PersistentVolumeClaim) {}), claim(grown))},
 		"phase of a claim":        {Attributes: update(claims, "status", claim(grown), claim(func(c *corev1.PersistentVolumeClaim) { c.Status.Phase = corev1.ClaimBound })), Want: "is not allowed to update fields other than status.quantity and status.conditions"},
 		"labels of a claim":       {Attributes: update(claims, "status", claim(grown), claim(func(c *corev1.PersistentVolumeClaim) { c.Labels = map[string]string{"a": "b"} })), Want: "is not allowed to update fields"},
