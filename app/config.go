@@ -110,6 +110,9 @@ type Config struct {
 	// Controllers switches controllers on and off: "*", "name", "-name".
 	Controllers []string `json:"controllers,omitempty"`
 
+	// ControllersConfig says how controllers work.
+	ControllersConfig `json:",inline"`
+
 	// RuntimeEndpoint is another CRI runtime's socket; default: the embedded one.
 	RuntimeEndpoint string `json:"container-runtime-endpoint,omitempty"`
 	// OCIRuntime is a path or name; default: crun, else runc.
@@ -164,7 +167,7 @@ func Defaults() Config {
 		APIPort: 6443, KubeletPort: 10250, IngressHTTPPort: 80, IngressHTTPSPort: 443,
 		ClusterCIDR: "10.42.0.0/16", ServiceCIDR: "10.43.0.0/16", ClusterDNS: "10.43.0.10", ClusterDomain: "cluster.local",
 		PodNetwork: "vxlan", ProxyMode: "nftables", Controllers: []string{"*"}, CgroupRoot: "/", ResolvConf: "/etc/resolv.conf",
-		AuthenticationConfig: defaultAuthenticationConfig(), ProxyConfig: defaultProxyConfig(), AuthorizationConfig: defaultAuthorization(), KubeletConfig: defaultKubeletConfig(), LogLevel: "info", LogFormat: "text", AuditOptions: audit.Defaults(), LimitsConfig: defaultLimits(),
+		AuthenticationConfig: defaultAuthenticationConfig(), ProxyConfig: defaultProxyConfig(), AuthorizationConfig: defaultAuthorization(), KubeletConfig: defaultKubeletConfig(), LogLevel: "info", LogFormat: "text", AuditOptions: audit.Defaults(), LimitsConfig: defaultLimits(), ControllersConfig: defaultControllers(),
 	}
 }
 
@@ -230,7 +233,7 @@ func (c *Config) Validate() error {
 	if _, err := c.runtimeConfig(); err != nil {
 		errs = append(errs, err)
 	}
-	errs = append(errs, c.AuthenticationConfig.validate(), c.ProxyConfig.validate(), c.AuthorizationConfig.validate(), c.LimitsConfig.validate(), c.KubeletConfig.validate())
+	errs = append(errs, c.AuthenticationConfig.validate(), c.ProxyConfig.validate(), c.AuthorizationConfig.validate(), c.LimitsConfig.validate(), c.validateControllers(), c.KubeletConfig.validate())
 	pods := prefixOf(c.ClusterCIDR, "cluster-cidr", bad)
 	services := prefixOf(c.ServiceCIDR, "service-cidr", bad)
 	if pods.IsValid() && services.IsValid() {

@@ -44,6 +44,7 @@ func (c *Config) Flags(f *pflag.FlagSet) {
 	f.StringVar(&c.EtcdKey, "etcd-keyfile", c.EtcdKey, "key of etcd-certfile")
 	c.AuditOptions.Flags(f)
 	c.LimitsConfig.flags(f)
+	c.ControllersConfig.flags(f)
 	f.StringSliceVar(&c.Controllers, "controllers", c.Controllers, `controllers to run: "*" for all, "name", "-name"`)
 	f.StringVar(&c.RuntimeEndpoint, "container-runtime-endpoint", c.RuntimeEndpoint, "socket of another CRI runtime (default: the embedded one)")
 	f.StringVar(&c.OCIRuntime, "oci-runtime", c.OCIRuntime, "OCI runtime of the embedded container runtime (default: crun, else runc)")

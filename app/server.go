@@ -228,6 +228,7 @@ func (s *controlPlane) controllersStage() stage {
 				ReservedPorts: []int32{int32(s.config.APIPort), int32(s.config.KubeletPort)}, //nolint:gosec // validated
 			},
 		}
+		s.config.tune(&env.Options)
 		if s.api != nil {
 			env.Objects = s.api
 		}

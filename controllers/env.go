@@ -81,10 +81,15 @@ type Options struct {
 	SigningKey        []byte        // PEM
 	NodeGracePeriod   time.Duration // without a heartbeat until a node is Unknown: 50 s
 	NodeStartupGrace  time.Duration // the same for a node that never reported: 60 s
-	TerminatedPods    int           // finished pods kept before the oldest are deleted: 12,500
+	TerminatedPods    int           // finished pods kept before the oldest are deleted: 12,500; negative: all
 	EndpointsPerSlice int32         // 100
 	ReservedPorts     []int32       // TCP ports of nodes that no load balancer may take
 	LegacyTokenPeriod time.Duration // how long a token in a Secret may be unused: 365 days
+	CertificateLife   time.Duration // how long signed certificates are valid at most: 365 days
+
+	Workers     map[string]int // by a controller's name; those not named have what they declare
+	Autoscaling Autoscaling    // as a whole: the defaults hold if no field is set
+	Eviction    Eviction       // as a whole: the defaults hold if no field is set
 }
 
 func (e *Env) withDefaults() *Env {
@@ -121,6 +126,9 @@ func (e *Env) withDefaults() *Env {
 	setDefault(&o.TerminatedPods, 12500)
 	setDefault(&o.EndpointsPerSlice, 100)
 	setDefault(&o.LegacyTokenPeriod, 365*24*time.Hour)
+	setDefault(&o.CertificateLife, 365*24*time.Hour)
+	setDefault(&o.Autoscaling, DefaultAutoscaling())
+	setDefault(&o.Eviction, DefaultEviction())
 	return &out
 }
 

@@ -1,6 +1,7 @@
 package controllers
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -55,10 +56,7 @@ func runAll(ctx, informers context.Context, env *Env, list []Controller) error {
 			setup.release()
 			return fmt.Errorf("controllers: %s: %w", c.Name, err)
 		}
-		workers := c.Workers
-		if workers == 0 {
-			workers = defaultWorkers
-		}
+		workers := cmp.Or(env.Options.Workers[c.Name], c.Workers, defaultWorkers)
 		components = append(components, base.Component{
 			Name: c.Name,
 			Run:  func(ctx context.Context) error { return runOne(ctx, setup, reconciler, workers) },

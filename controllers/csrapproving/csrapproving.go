@@ -39,7 +39,7 @@ func Controller() controllers.Controller {
 	return controllers.Controller{
 		Name:    "certificatesigningrequest-approving-controller",
 		Reads:   []schema.GroupVersionResource{requests, corev1.SchemeGroupVersion.WithResource("nodes")},
-		Writes:  []schema.GroupVersionResource{requests},
+		Writes:  []schema.GroupVersionResource{requests, authorizationv1.SchemeGroupVersion.WithResource("subjectaccessreviews")},
 		Workers: 1,
 		New:     build,
 	}

@@ -24,12 +24,8 @@ import (
 	"github.com/periplus/periplus/controllers"
 )
 
-const (
-	// life is how long a certificate is valid when nothing else is asked for.
-	life = 365 * 24 * time.Hour
-	// backdate allows for clocks that run behind.
-	backdate = 5 * time.Minute
-)
+// backdate allows for clocks that run behind.
+const backdate = 5 * time.Minute
 
 type csr = certificatesv1.CertificateSigningRequest
 
@@ -124,9 +120,9 @@ func (r *reconciler) sign(c *csr, now time.Time) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	valid := life
+	valid := r.Options.CertificateLife
 	if s := c.Spec.ExpirationSeconds; s != nil {
-		valid = min(life, max(10*time.Minute, time.Duration(*s)*time.Second))
+		valid = min(valid, max(10*time.Minute, time.Duration(*s)*time.Second))
 	}
 	until := now.Add(valid)
 	if until.After(r.ca.NotAfter) {

@@ -21,7 +21,7 @@ func Controller() controllers.Controller {
 	core := corev1.SchemeGroupVersion
 	pods, claims := core.WithResource("pods"), core.WithResource("persistentvolumeclaims")
 	return controllers.Controller{
-		Name: "ephemeral-volume-controller", Workers: 1,
+		Name: "ephemeral-volume-controller", Workers: 5,
 		Reads: []schema.GroupVersionResource{pods, claims}, Writes: []schema.GroupVersionResource{claims}, New: build,
 	}
 }

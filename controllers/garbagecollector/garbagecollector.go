@@ -17,7 +17,7 @@ import (
 // writes every kind.
 func Controller() controllers.Controller {
 	everything := []schema.GroupVersionResource{{Group: "*", Version: "*", Resource: "*"}}
-	return controllers.Controller{Name: "garbage-collector-controller", Reads: everything, Writes: everything, Workers: 10, New: build}
+	return controllers.Controller{Name: "garbage-collector-controller", Reads: everything, Writes: everything, Workers: 20, New: build}
 }
 
 type collector struct {

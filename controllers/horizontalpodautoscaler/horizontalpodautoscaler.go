@@ -19,29 +19,19 @@ import (
 	"github.com/periplus/periplus/controllers"
 )
 
-// Upstream's defaults.
-const (
-	period = 15 * time.Second // between two looks at an autoscaler
-
-	defaultTolerance = 0.1 // of the ratio of usage and target
-	// downscaleStabilization is how long a higher recommendation holds where the
-	// autoscaler does not say otherwise.
-	downscaleStabilization = 5 * time.Minute
-	// cpuInitialization is how long after its start a pod's processor time counts only
-	// while it is ready.
-	cpuInitialization = 5 * time.Minute
-	// initialReadiness is how long after its start a pod that has become unready counts
-	// as one that has never been ready.
-	initialReadiness = 30 * time.Second
-)
-
 // Controller declares the horizontal pod autoscaler.
 func Controller() controllers.Controller {
 	autoscalers := autoscalingv2.SchemeGroupVersion.WithResource("horizontalpodautoscalers")
+	scales := schema.GroupVersionResource{Group: "*", Version: "*", Resource: "*/scale"}
 	return controllers.Controller{
-		Name:   "horizontal-pod-autoscaler-controller",
-		Reads:  []schema.GroupVersionResource{autoscalers, corev1.SchemeGroupVersion.WithResource("pods")},
-		Writes: []schema.GroupVersionResource{autoscalers}, // and every scale
+		Name: "horizontal-pod-autoscaler-controller",
+		Reads: []schema.GroupVersionResource{
+			autoscalers, corev1.SchemeGroupVersion.WithResource("pods"), scales,
+			{Group: "metrics.k8s.io", Version: "v1beta1", Resource: "pods"},
+			{Group: "custom.metrics.k8s.io", Version: "*", Resource: "*"},
+			{Group: "external.metrics.k8s.io", Version: "v1beta1", Resource: "*"},
+		},
+		Writes: []schema.GroupVersionResource{autoscalers, scales},
 		New:    build,
 	}
 }
@@ -116,7 +106,7 @@ func (r *reconciler) Reconcile(ctx context.Context, key controllers.Key) (time.D
 	if err := s.reconcile(); err != nil {
 		r.Log.Debug("autoscaler is not satisfied", base.KeyKey, key.String(), base.KeyError, err)
 	}
-	return period, nil
+	return r.Options.Autoscaling.Period, nil
 }
 
 func (r *reconciler) historyOf(key controllers.Key) *history {

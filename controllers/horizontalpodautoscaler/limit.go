@@ -36,8 +36,8 @@ var (
 )
 
 // stabilize returns the highest recommendation of the time in which one holds.
-func (h *history) stabilize(wish int32, now time.Time) int32 {
-	oldest := now.Add(-downscaleStabilization)
+func (h *history) stabilize(wish int32, hold time.Duration, now time.Time) int32 {
+	oldest := now.Add(-hold)
 	highest := wish
 	for _, r := range h.recommendations {
 		if !r.at.Before(oldest) {
@@ -65,14 +65,14 @@ func limit(wish int32, b bounds) verdict {
 
 // stabilizeBy keeps a wish between the lowest recommendation of the time that an
 // increase must have been wished for and the highest of that of a decrease.
-func (h *history) stabilizeBy(behavior *autoscalingv2.HorizontalPodAutoscalerBehavior, wish, current int32, now time.Time) verdict {
+func (h *history) stabilizeBy(behavior *autoscalingv2.HorizontalPodAutoscalerBehavior, wish, current int32, hold time.Duration, now time.Time) verdict {
 	window := func(rules *autoscalingv2.HPAScalingRules, otherwise time.Duration) time.Time {
 		if rules.StabilizationWindowSeconds != nil {
 			otherwise = seconds(*rules.StabilizationWindowSeconds)
 		}
 		return now.Add(-otherwise)
 	}
-	up, down := window(behavior.ScaleUp, 0), window(behavior.ScaleDown, downscaleStabilization)
+	up, down := window(behavior.ScaleUp, 0), window(behavior.ScaleDown, hold)
 	lowest, highest := wish, wish
 	for _, r := range h.recommendations {
 		if r.at.After(up) {

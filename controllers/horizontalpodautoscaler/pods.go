@@ -9,6 +9,7 @@ import (
 	resourcehelper "k8s.io/component-helpers/resource"
 
 	"github.com/periplus/periplus/client/conditions"
+	"github.com/periplus/periplus/controllers"
 )
 
 // A figure is what a metric says about one pod.
@@ -31,7 +32,7 @@ type groups struct {
 
 // group sorts pods. That one is unready matters for processor time only, which is
 // high while a program starts.
-func group(pods []*corev1.Pod, m figures, cpu bool, now time.Time) groups {
+func group(pods []*corev1.Pod, m figures, cpu bool, o *controllers.Autoscaling, now time.Time) groups {
 	var g groups
 	for _, p := range pods {
 		f, known := m[p.Name]
@@ -42,7 +43,7 @@ func group(pods []*corev1.Pod, m figures, cpu bool, now time.Time) groups {
 			g.unready = append(g.unready, p.Name)
 		case !known:
 			g.missing = append(g.missing, p.Name)
-		case cpu && starting(p, f, now):
+		case cpu && starting(p, f, o, now):
 			g.unready = append(g.unready, p.Name)
 		default:
 			g.ready++
@@ -52,17 +53,17 @@ func group(pods []*corev1.Pod, m figures, cpu bool, now time.Time) groups {
 }
 
 // starting reports that a pod's processor time is that of its start.
-func starting(p *corev1.Pod, f figure, now time.Time) bool {
+func starting(p *corev1.Pod, f figure, o *controllers.Autoscaling, now time.Time) bool {
 	c := conditions.Pod(&p.Status, corev1.PodReady)
 	if c == nil || p.Status.StartTime == nil {
 		return true
 	}
 	unready := c.Status == corev1.ConditionFalse
-	if p.Status.StartTime.Add(cpuInitialization).After(now) {
+	if p.Status.StartTime.Add(o.CPUInitialization).After(now) {
 		// The whole window must lie after it became ready.
 		return unready || f.at.Before(c.LastTransitionTime.Add(f.window))
 	}
-	return unready && p.Status.StartTime.Add(initialReadiness).After(c.LastTransitionTime.Time) // it never was ready
+	return unready && p.Status.StartTime.Add(o.InitialReadiness).After(c.LastTransitionTime.Time) // it never was ready
 }
 
 // drop takes away the figures that do not count.

@@ -102,7 +102,7 @@ func (s *sight) byUtilization(current, target int32, resource corev1.ResourceNam
 	if err != nil {
 		return 0, utilization{}, err
 	}
-	g := group(pods, m, resource == corev1.ResourceCPU, s.now)
+	g := group(pods, m, resource == corev1.ResourceCPU, &s.Options.Autoscaling, s.now)
 	if err := g.drop(m); err != nil {
 		return 0, utilization{}, err
 	}
@@ -127,7 +127,7 @@ func (s *sight) byAverage(current int32, target int64, m figures, cpu bool) (int
 	if err != nil {
 		return 0, 0, err
 	}
-	g := group(pods, m, cpu, s.now)
+	g := group(pods, m, cpu, &s.Options.Autoscaling, s.now)
 	if err := g.drop(m); err != nil {
 		return 0, 0, err
 	}
@@ -187,7 +187,7 @@ func (s *sight) targeted() ([]*corev1.Pod, error) {
 }
 
 func (s *sight) tolerances() tolerances {
-	t := tolerances{defaultTolerance, defaultTolerance}
+	t := tolerances{s.Options.Autoscaling.Tolerance, s.Options.Autoscaling.Tolerance}
 	if b := s.hpa.Spec.Behavior; b != nil {
 		if b.ScaleDown != nil && b.ScaleDown.Tolerance != nil {
 			t.down = b.ScaleDown.Tolerance.AsApproximateFloat64()

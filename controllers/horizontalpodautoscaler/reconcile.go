@@ -163,10 +163,10 @@ func (s *sight) plan(scale *autoscalingv1.Scale) (plan, error) {
 func (s *sight) normalize(wish int32, b bounds) int32 {
 	var held, limited verdict
 	if behavior := s.hpa.Spec.Behavior; behavior == nil {
-		held = heldDown.of(s.history.stabilize(wish, s.now))
+		held = heldDown.of(s.history.stabilize(wish, s.Options.Autoscaling.DownscaleStabilization, s.now))
 		limited = limit(held.replicas, b)
 	} else {
-		held = s.history.stabilizeBy(behavior, wish, b.current, s.now)
+		held = s.history.stabilizeBy(behavior, wish, b.current, s.Options.Autoscaling.DownscaleStabilization, s.now)
 		limited = s.history.limitBy(behavior, held.replicas, b, s.now)
 	}
 	if held.replicas == wish {

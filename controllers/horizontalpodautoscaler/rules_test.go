@@ -11,7 +11,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/periplus/periplus/controllers"
 )
+
+var defaults = controllers.DefaultAutoscaling()
 
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
@@ -112,7 +116,7 @@ func TestPropose(t *testing.T) {
 					m[p.Name] = *f
 				}
 			}
-			g := group(pods, m, !c.memory, noon)
+			g := group(pods, m, !c.memory, &defaults, noon)
 			got := func() string {
 				if err := g.drop(m); err != nil {
 					return err.Error()
@@ -275,11 +279,11 @@ func TestStabilization(t *testing.T) {
 			now = now.Add(s.after)
 			var got int32
 			if c.up < 0 {
-				got = h.stabilize(s.wish, now)
+				got = h.stabilize(s.wish, defaults.DownscaleStabilization, now)
 			} else {
 				got = h.stabilizeBy(&autoscalingv2.HorizontalPodAutoscalerBehavior{
 					ScaleUp: rules(c.up, "Max", "Pods 4 15"), ScaleDown: rules(c.down, "Max", "Pods 4 15"),
-				}, s.wish, current, now).replicas
+				}, s.wish, current, defaults.DownscaleStabilization, now).replicas
 			}
 			if got != s.given {
 				t.Errorf("%s, step %d: %d, want %d", name, i, got, s.given)

@@ -23,7 +23,7 @@ func Controller() controllers.Controller {
 	return controllers.Controller{
 		Name:   "serviceaccount-token-controller",
 		Reads:  []schema.GroupVersionResource{core.WithResource("secrets"), core.WithResource("serviceaccounts")},
-		Writes: []schema.GroupVersionResource{core.WithResource("secrets")}, Workers: 1, New: build,
+		Writes: []schema.GroupVersionResource{core.WithResource("secrets")}, Workers: 5, New: build,
 	}
 }
 

@@ -33,7 +33,7 @@ func Controller() controllers.Controller {
 	core := corev1.SchemeGroupVersion
 	return controllers.Controller{
 		Name:   "legacy-serviceaccount-token-cleaner-controller",
-		Reads:  []schema.GroupVersionResource{core.WithResource("secrets"), core.WithResource("serviceaccounts"), core.WithResource("pods")},
+		Reads:  []schema.GroupVersionResource{core.WithResource("secrets"), core.WithResource("serviceaccounts"), core.WithResource("pods"), core.WithResource("configmaps")},
 		Writes: []schema.GroupVersionResource{core.WithResource("secrets")}, Workers: 1, New: build,
 	}
 }

@@ -25,11 +25,13 @@ const (
 // Controller declares namespace deletion.
 func Controller() controllers.Controller {
 	namespaces := corev1.SchemeGroupVersion.WithResource("namespaces")
+	everything := schema.GroupVersionResource{Group: "*", Version: "*", Resource: "*"}
 	return controllers.Controller{
-		Name:   "namespace-controller",
-		Reads:  []schema.GroupVersionResource{namespaces, corev1.SchemeGroupVersion.WithResource("pods")},
-		Writes: []schema.GroupVersionResource{namespaces},
-		New:    build,
+		Name:    "namespace-controller",
+		Workers: 10,
+		Reads:   []schema.GroupVersionResource{namespaces, corev1.SchemeGroupVersion.WithResource("pods"), everything},
+		Writes:  []schema.GroupVersionResource{namespaces, everything},
+		New:     build,
 	}
 }
 

@@ -10,18 +10,11 @@ import (
 	"github.com/periplus/periplus/controllers"
 )
 
-const (
-	evictionInterval = 10 * time.Second // between nodes of a healthy zone: 0.1 a second
-	slowInterval     = 100 * time.Second
-	unhealthyPart    = 0.55 // of a zone's nodes, from which on it is disrupted
-	largeCluster     = 50   // nodes; a smaller disrupted zone evicts nothing
-)
-
 type zoneState int
 
 const (
 	zoneNormal  zoneState = iota
-	zonePartial           // more than 55 % of the nodes, and more than two, are not ready
+	zonePartial           // many of the nodes, and more than two, are not ready
 	zoneFull              // all are not ready
 )
 
@@ -58,7 +51,7 @@ func (r *reconciler) rezone() {
 	state := make(map[string]zoneState, len(total))
 	all := len(total) > 0
 	for zone, n := range total {
-		state[zone] = stateOf(n, bad[zone])
+		state[zone] = stateOf(n, bad[zone], r.Options.Eviction.UnhealthyZone)
 		all = all && state[zone] == zoneFull
 	}
 	r.mu.Lock()
@@ -73,11 +66,11 @@ func (r *reconciler) rezone() {
 	}
 }
 
-func stateOf(total, bad int) zoneState {
+func stateOf(total, bad int, unhealthy float64) zoneState {
 	switch {
 	case bad == total && bad > 0:
 		return zoneFull
-	case bad > 2 && float64(bad)/float64(total) >= unhealthyPart:
+	case bad > 2 && float64(bad)/float64(total) >= unhealthy:
 		return zonePartial
 	}
 	return zoneNormal
@@ -101,16 +94,20 @@ func (r *reconciler) mayExecute(node *corev1.Node, now time.Time) (bool, time.Du
 		}
 	}
 	zone := zoneOf(node)
-	interval := evictionInterval
+	o := &r.Options.Eviction
+	rate := o.Rate
 	if r.zones.state[zone] == zonePartial {
-		if r.zones.size[zone] <= largeCluster {
+		if r.zones.size[zone] <= o.LargeCluster {
 			return false, 0 // nothing is evicted until the zone's state changes, which wakes us
 		}
-		interval = slowInterval
+		rate = o.SecondaryRate
+	}
+	if rate <= 0 {
+		return false, 0
 	}
 	if wait := r.zones.next[zone].Sub(now); wait > 0 {
 		return false, wait
 	}
-	r.zones.next[zone] = now.Add(interval)
+	r.zones.next[zone] = now.Add(time.Duration(min(float64(time.Second)/rate, float64(1<<62))))
 	return true, 0
 }

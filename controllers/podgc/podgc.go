@@ -145,6 +145,9 @@ func (r *reconciler) removeFinished(ctx context.Context) error {
 		return err
 	}
 	all = slices.DeleteFunc(all, func(p *corev1.Pod) bool { return !kept(p) })
+	if r.Options.TerminatedPods < 0 {
+		return nil
+	}
 	excess := len(all) - r.Options.TerminatedPods
 	if excess <= 0 {
 		return nil

@@ -25,7 +25,7 @@ func Controller() controllers.Controller {
 	quotas := core.WithResource("resourcequotas")
 	return controllers.Controller{
 		Name:   "resourcequota-controller",
-		Reads:  []schema.GroupVersionResource{quotas, core.WithResource("pods"), core.WithResource("services"), core.WithResource("persistentvolumeclaims")},
+		Reads:  []schema.GroupVersionResource{quotas, core.WithResource("pods"), core.WithResource("services"), core.WithResource("persistentvolumeclaims"), {Group: "*", Version: "*", Resource: "*"}},
 		Writes: []schema.GroupVersionResource{quotas},
 		New:    build,
 	}

@@ -30,7 +30,7 @@ func Controller() controllers.Controller {
 		Name:    "statefulset-controller",
 		Reads:   []schema.GroupVersionResource{sets, revisions, pods, claims},
 		Writes:  []schema.GroupVersionResource{sets, revisions, pods, claims},
-		Workers: 3,
+		Workers: 5,
 		New:     build,
 	}
 }

@@ -27,7 +27,9 @@ type migration = storagemigrationv1.StorageVersionMigration
 // Controller declares the migrator. Its keys are resources: group as namespace, and name.
 func Controller() controllers.Controller {
 	migrations := []schema.GroupVersionResource{storagemigrationv1.SchemeGroupVersion.WithResource("storageversionmigrations")}
-	return controllers.Controller{Name: name, Reads: migrations, Writes: migrations, Workers: 5, New: build}
+	// Every kind, and the definitions of custom ones.
+	all := append(migrations, definitions, schema.GroupVersionResource{Group: "*", Version: "*", Resource: "*"})
+	return controllers.Controller{Name: name, Reads: all, Writes: all, Workers: 5, New: build}
 }
 
 type reconciler struct {

@@ -24,7 +24,7 @@ const name = "validatingadmissionpolicy-status-controller"
 // Controller declares the check of types.
 func Controller() controllers.Controller {
 	policies := []schema.GroupVersionResource{admissionregistrationv1.SchemeGroupVersion.WithResource("validatingadmissionpolicies")}
-	return controllers.Controller{Name: name, Workers: 1, Reads: policies, Writes: policies, New: build}
+	return controllers.Controller{Name: name, Workers: 5, Reads: policies, Writes: policies, New: build}
 }
 
 type reconciler struct {
