@@ -87,6 +87,7 @@ func TestRequestsOfNodes(t *testing.T) {
 		}
 		w := controllerstest.Start(t, []controllers.Controller{csrapproving.Controller(), csrsigning.Controller(), csrcleaner.Controller()}, func(e *controllers.Env) {
 			e.Options.SigningCert, e.Options.SigningKey = ca.PEM, ca.KeyPEM()
+			e.Options.CertificateLife = 30 * time.Hour
 		}, objects...)
 		w.Client.PrependReactor("create", "subjectaccessreviews", func(a clienttesting.Action) (bool, runtime.Object, error) {
 			review := a.(clienttesting.CreateAction).GetObject().(*authorizationv1.SubjectAccessReview).DeepCopy()
@@ -111,6 +112,9 @@ func TestRequestsOfNodes(t *testing.T) {
 			cert, err := x509.ParseCertificate(block.Bytes)
 			if err != nil || cert.CheckSignatureFrom(ca.Cert) != nil || cert.Subject.CommonName != want.subject || cert.IsCA {
 				t.Errorf("%s: certificate %+v, %v", name, cert.Subject, err)
+			}
+			if left := time.Until(cert.NotAfter); left > 30*time.Hour || left < 29*time.Hour {
+				t.Errorf("%s: valid for %s, want 30 hours", name, left)
 			}
 		}
 		<-time.After(25 * time.Hour)

@@ -15,10 +15,14 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metricsv1beta1 "k8s.io/metrics/pkg/apis/metrics/v1beta1"
+
+	"github.com/periplus/periplus/controllers"
 )
 
 // A server has one scalable object and metrics of its pods, and counts requests.
 type server struct {
+	settings controllers.Autoscaling // none: the defaults
+
 	mu        sync.Mutex // guards the rest
 	path      string     // of the object: "/apis/apps/v1/namespaces/default/deployments/web"
 	replicas  int32

@@ -46,6 +46,7 @@ func begin(t *testing.T, s *server, spec string, more ...runtime.Object) *world 
 	}
 	c := controllerstest.Start(t, []controllers.Controller{horizontalpodautoscaler.Controller()}, func(e *controllers.Env) {
 		e.ConfigFor = func(string) *rest.Config { return client.InProcess(s, "test", identity) }
+		e.Options.Autoscaling = s.settings
 	}, objects...)
 	synctest.Wait()
 	return &world{c, s, t}

@@ -35,7 +35,8 @@ type reconciler struct {
 	nodes corelisters.NodeLister
 	pods  cache.Indexer
 
-	recount atomic.Bool // a node's readiness changed since the zones were counted
+	recount  atomic.Bool // a node's readiness changed since the zones were counted
+	counting sync.Mutex  // held while the zones are counted
 
 	mu    sync.Mutex // guards seen and zones
 	seen  map[string]*sighting

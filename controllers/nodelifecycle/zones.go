@@ -33,6 +33,8 @@ func zoneOf(n *corev1.Node) string {
 // rezone counts ready nodes. The nodes of a zone whose state has changed are looked at
 // again; all are when all zones were lost and one comes back, or the other way round.
 func (r *reconciler) rezone() {
+	r.counting.Lock() // who comes meanwhile must not go by the old count
+	defer r.counting.Unlock()
 	if !r.recount.Swap(false) {
 		return
 	}
