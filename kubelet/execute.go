@@ -162,6 +162,9 @@ func (e *execution) sandbox(ctx context.Context, a actions) error {
 	}
 	began := time.Now()
 	handler, err := e.runtimeHandler(ctx)
+	if err == nil {
+		err = hostUsersOnly(e.pod)
+	}
 	var resp *runtimeapi.RunPodSandboxResponse
 	if err == nil {
 		run := time.Now()

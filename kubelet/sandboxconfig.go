@@ -1,6 +1,7 @@
 package kubelet
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"strings"
@@ -116,4 +117,14 @@ func (k *Kubelet) podResources(pod *corev1.Pod) *runtimeapi.LinuxContainerResour
 		}
 	}
 	return cpuAndMemory(requests, limits)
+}
+
+// hostUsersOnly refuses a pod that wants users of its own: it must not run as the node's
+// users without knowing. The runtime has user namespaces; this kubelet gives no ranges
+// of users out.
+func hostUsersOnly(pod *corev1.Pod) error {
+	if pod.Spec.HostUsers == nil || *pod.Spec.HostUsers {
+		return nil
+	}
+	return errors.New("this node does not support user namespaces (spec.hostUsers: false)")
 }

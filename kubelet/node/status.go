@@ -207,7 +207,7 @@ func handlers(list []*runtimeapi.RuntimeHandler) []corev1.NodeRuntimeHandler {
 	for _, h := range list {
 		v := corev1.NodeRuntimeHandler{Name: h.Name}
 		if f := h.Features; f != nil {
-			ro, ns := f.RecursiveReadOnlyMounts, f.UserNamespaces
+			ro, ns := f.RecursiveReadOnlyMounts, false // the kubelet gives no ranges of users out
 			v.Features = &corev1.NodeRuntimeHandlerFeatures{RecursiveReadOnlyMounts: &ro, UserNamespaces: &ns}
 		}
 		out = append(out, v)
